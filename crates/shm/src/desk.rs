@@ -195,10 +195,15 @@ impl Turns {
     /// are to be looked for.
     #[inline]
     pub(crate) fn leave(&mut self, round: u64, rounds: u64, size: usize, mine: &Left) -> bool {
-        self.beyond |= 1 << (round.wrapping_sub(self.left) % 64);
-        let done = self.beyond.trailing_ones();
-        self.left += u64::from(done);
-        self.beyond = self.beyond.checked_shr(done).unwrap_or(0);
+        if round == self.left && self.beyond == 0 {
+            // As nearly always.
+            self.left += 1;
+        } else {
+            self.beyond |= 1 << (round.wrapping_sub(self.left) % 64);
+            let done = self.beyond.trailing_ones();
+            self.left += u64::from(done);
+            self.beyond = self.beyond.checked_shr(done).unwrap_or(0);
+        }
         let is_due = self.left >= self.said + (rounds / 4).max(1) || self.passes && self.left > self.said;
         if !is_due {
             return false;
@@ -245,8 +250,14 @@ impl Sleepers {
         self.0[slot / 64].fetch_and(!(1 << (slot % 64)), Ordering::Relaxed);
     }
 
-    /// C3, after a change of a counter: those among the first `processes` slots who sleep.
+    /// C3, after a change of a counter: whether any of the first `processes` slots sleeps.
     #[inline]
+    pub(crate) fn are_there(&self, processes: usize) -> bool {
+        let words = &self.0[..processes.div_ceil(64)];
+        words.iter().any(|word| word.load(Ordering::Relaxed) != 0)
+    }
+
+    /// Those of them who do.
     pub(crate) fn each(&self, processes: usize, mut sleeps: impl FnMut(usize)) {
         for (number, word) in self.0[..processes.div_ceil(64)].iter().enumerate() {
             let mut bits = word.load(Ordering::Relaxed);

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a process knows of the slabs in which groups meet.
 
+use std::cell::Cell;
+
 use isthmus_transport::meeting::{CellSize, Round, Slab};
 use rustix::io::Errno;
 
 use crate::desk::{LONG_ROUNDS, MIDDLE_ROUNDS, Turns};
 use crate::segment::Segment;
 use crate::slabs::{Cells, SLABS, SlabHeader};
+use crate::view::{Layout, SlabView};
 
 /// Long cells whose memory is remembered.
 const REMEMBERED: usize = 4 * LONG_ROUNDS;
@@ -18,6 +21,8 @@ const _: () = assert!(MIDDLE_ROUNDS <= 32 && SLABS <= 32);
 pub(crate) struct Slabs {
     /// Slabs where this process is among those that sleep.
     watched: Vec<usize>,
+    /// Per slab, what is where in it, as its group has used it last.
+    layouts: [Cell<Option<Layout>>; SLABS],
     /// Per slab and size, how far rounds are.
     turns: Vec<[Turns; CellSize::COUNT]>,
     /// Slabs whose header is known to have memory, which it keeps: a bit for each.
@@ -50,6 +55,23 @@ struct LongCell {
 }
 
 impl Slabs {
+    /// The memory of a slab of the segment.
+    #[inline]
+    pub(crate) fn view<'s>(&self, segment: &'s Segment, slab: &Slab) -> SlabView<'s> {
+        let layout = match self.layouts[slab.number as usize].get() {
+            Some(layout) if layout.is_for(slab.members) => layout,
+            _ => self.find_layout(segment, slab),
+        };
+        SlabView::new(segment, layout)
+    }
+
+    #[cold]
+    fn find_layout(&self, segment: &Segment, slab: &Slab) -> Layout {
+        let layout = Layout::of(segment, slab);
+        self.layouts[slab.number as usize].set(Some(layout));
+        layout
+    }
+
     /// How far the rounds of a size are.
     #[inline]
     pub(crate) fn turns(&mut self, slab: &Slab, size: CellSize) -> &mut Turns {

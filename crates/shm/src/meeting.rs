@@ -28,13 +28,21 @@ impl ShmTransport {
                 number: round.number + SOON,
                 ..round
             };
-            SlabView::of(&self.segment, slab).arrived(next, cell).0.fetch();
+            self.slabs.view(&self.segment, slab).arrived(next, cell).0.fetch();
         }
     }
 
     /// Wakes those who sleep at a place, after something happened there.
     #[inline]
     fn announce(&mut self, number: u32) {
+        let sleepers = &self.segment.slab(number as usize).sleepers;
+        if sleepers.are_there(self.segment.geometry().processes()) {
+            self.wake_sleepers(number);
+        }
+    }
+
+    #[cold]
+    fn wake_sleepers(&mut self, number: u32) {
         let mut asleep = Vec::new();
         let sleepers = &self.segment.slab(number as usize).sleepers;
         sleepers.each(self.segment.geometry().processes(), |slot| asleep.push(slot));
@@ -130,12 +138,12 @@ impl Meeting for ShmTransport {
 
     #[inline]
     fn note(&mut self, slab: &Slab, step: u64, claim: Claim) {
-        let view = SlabView::of(&self.segment, slab);
+        let view = self.slabs.view(&self.segment, slab);
         view.note(slab.me, step).store(note(step, claim), Ordering::Release);
     }
 
     fn disagreements(&self, slab: &Slab, step: u64) -> Vec<Disagreement> {
-        let view = SlabView::of(&self.segment, slab);
+        let view = self.slabs.view(&self.segment, slab);
         let others = || (0..slab.members).filter(|&member| member != slab.me);
         let kept = (step + 1).saturating_sub(NOTES as u64)..=step;
         let at_odds = kept.flat_map(|step| {
@@ -159,7 +167,7 @@ impl Meeting for ShmTransport {
     }
 
     fn give_up(&mut self, slab: &Slab, no_memory: bool) {
-        let left = SlabView::of(&self.segment, slab).left();
+        let left = self.slabs.view(&self.segment, slab).left();
         left[slab.me as usize].give_up(no_memory);
         self.announce(slab.number);
     }
@@ -167,14 +175,14 @@ impl Meeting for ShmTransport {
     #[inline]
     fn is_free(&mut self, slab: &Slab, round: Round) -> bool {
         let rounds = rounds(round.size);
-        let view = SlabView::of(&self.segment, slab);
+        let view = self.slabs.view(&self.segment, slab);
         let members = || view.left();
         let turns = self.slabs.turns(slab, round.size);
         turns.is_free(round.number, rounds, round.size as usize, members)
     }
 
     fn give(&mut self, slab: &Slab, round: Round, cell: u32, bytes: usize) -> Result<WriteMemory, SendError> {
-        let view = SlabView::of(&self.segment, slab);
+        let view = self.slabs.view(&self.segment, slab);
         let (at, room) = view.cell(round, cell);
         let whole = header(round.size) + bytes;
         assert!(whole <= room, "more than the cells of a round hold");
@@ -207,7 +215,7 @@ impl Meeting for ShmTransport {
         if !self.is_free(slab, round) {
             return false;
         }
-        let view = SlabView::of(&self.segment, slab);
+        let view = self.slabs.view(&self.segment, slab);
         let (at, room) = view.cell(round, cell);
         let header = header(round.size);
         assert!(header + bytes <= room, "more than the cells of a round hold");
@@ -234,7 +242,7 @@ impl Meeting for ShmTransport {
     }
 
     fn given(&self, slab: &Slab, round: Round, cell: u32, bytes: usize) -> (ReadMemory, u64) {
-        let view = SlabView::of(&self.segment, slab);
+        let view = self.slabs.view(&self.segment, slab);
         let (at, room) = view.cell(round, cell);
         let header = header(round.size);
         let bytes = bytes.min(room - header);
@@ -253,13 +261,13 @@ impl Meeting for ShmTransport {
 
     fn mark(&mut self, slab: &Slab, round: Round, cell: u32) {
         assert!(round.size != CellSize::Word, "a cell of a word has no room for a mark");
-        let view = SlabView::of(&self.segment, slab);
+        let view = self.slabs.view(&self.segment, slab);
         let word = view.length(view.cell(round, cell).0);
         word.store(word.load(Ordering::Relaxed) | MARK, Ordering::Relaxed);
     }
 
     fn is_marked(&self, slab: &Slab, round: Round, cell: u32) -> bool {
-        let view = SlabView::of(&self.segment, slab);
+        let view = self.slabs.view(&self.segment, slab);
         let length = || view.length(view.cell(round, cell).0);
         round.size != CellSize::Word && length().load(Ordering::Relaxed) & MARK != 0
     }
@@ -267,7 +275,7 @@ impl Meeting for ShmTransport {
     #[inline]
     fn arrive(&mut self, slab: &Slab, round: Round, cells: Range<u32>) {
         let Some(last) = cells.end.checked_sub(1) else { return };
-        let view = SlabView::of(&self.segment, slab);
+        let view = self.slabs.view(&self.segment, slab);
         for cell in cells.start..last {
             let (arrived, turn) = view.arrived(round, cell);
             arrived.one(turn);
@@ -284,7 +292,7 @@ impl Meeting for ShmTransport {
     #[inline]
     fn have_arrived(&self, slab: &Slab, round: Round, cells: Range<u32>) -> u32 {
         let count = cells.end - cells.start;
-        let view = SlabView::of(&self.segment, slab);
+        let view = self.slabs.view(&self.segment, slab);
         let is_missing = |cell: &u32| {
             let (arrived, turn) = view.arrived(round, *cell);
             !arrived.is_there(turn)
@@ -295,7 +303,7 @@ impl Meeting for ShmTransport {
 
     #[inline]
     fn leave(&mut self, slab: &Slab, round: Round) {
-        let left = SlabView::of(&self.segment, slab).left();
+        let left = self.slabs.view(&self.segment, slab).left();
         let turns = self.slabs.turns(slab, round.size);
         let mine = &left[slab.me as usize];
         if turns.leave(round.number, rounds(round.size), round.size as usize, mine) {
@@ -318,7 +326,7 @@ impl Meeting for ShmTransport {
 
     #[inline]
     fn pass(&mut self, slab: &Slab, round: Round) -> bool {
-        let left = SlabView::of(&self.segment, slab).left();
+        let left = self.slabs.view(&self.segment, slab).left();
         let turns = self.slabs.turns(slab, round.size);
         if !turns.may_leave(round.number) {
             return false;
@@ -331,7 +339,7 @@ impl Meeting for ShmTransport {
     }
 
     fn has_left(&self, slab: &Slab, round: Round, member: u32) -> bool {
-        let left = SlabView::of(&self.segment, slab).left();
+        let left = self.slabs.view(&self.segment, slab).left();
         left[member as usize].has_left(round.size as usize, round.number)
     }
 

@@ -213,6 +213,10 @@ pub(crate) struct Segment {
 // the rings, whose sides are owned by values that are `Send` for the same reason.
 unsafe impl Send for Segment {}
 
+/// Where a slab begins; only [`Segment::slab_start`] makes it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SlabStart(usize);
+
 impl Segment {
     /// Opens or makes the segment of `job` at `path` and maps it.
     pub(crate) fn open(path: &Path, job: &str, slot: usize, geometry: Geometry) -> Result<Self, ShmError> {
@@ -307,16 +311,25 @@ impl Segment {
         unsafe { &*self.slab_memory(slab, 0, size_of::<SlabHeader>()).cast::<SlabHeader>() }
     }
 
-    /// Where `length` bytes at `at` of a slab below [`SLABS`] are.
+    /// Where a slab below [`SLABS`] begins.
+    pub(crate) fn slab_start(&self, slab: usize) -> SlabStart {
+        assert!(slab < SLABS, "no such slab");
+        SlabStart(self.geometry.slab_at(slab))
+    }
+
+    /// Where `length` bytes at `at` of a slab of this segment are.
+    #[inline]
+    pub(crate) fn in_slab(&self, start: SlabStart, at: usize, length: usize) -> *mut u8 {
+        assert!(at + length <= self.geometry.slab_bytes, "outside the slab");
+        // SAFETY: inside the mapping: it has all of each slab, a start is that of a slab, and the rest was just
+        // checked.
+        unsafe { self.base.add(start.0 + at) }
+    }
+
+    /// The same by the number of the slab.
     #[inline]
     pub(crate) fn slab_memory(&self, slab: usize, at: usize, length: usize) -> *mut u8 {
-        let start = self.geometry.slab_at(slab);
-        assert!(
-            slab < SLABS && at + length <= self.geometry.slab_bytes,
-            "outside the slab"
-        );
-        // SAFETY: inside the mapping, as was just checked.
-        unsafe { self.base.add(start + at) }
+        self.in_slab(self.slab_start(slab), at, length)
     }
 
     /// Makes sure that there is memory behind `length` bytes at `at` of a slab.

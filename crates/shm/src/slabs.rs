@@ -90,17 +90,22 @@ impl SlabHeader {
     }
 }
 
-/// Sizes that follow from the number of members of a group.
+/// Sizes and places that follow from the number of members of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cells {
     members: usize,
     /// Bytes of a cell with what stands before its data.
     middle: usize,
     long: usize,
+    /// Where the notes begin, and cells of each size.
+    notes: usize,
+    words: usize,
+    short: usize,
+    middle_start: usize,
+    long_start: usize,
 }
 
 impl Cells {
-    #[inline]
     pub(crate) fn of(members: usize) -> Self {
         // More than powers of two: such messages fit, and cells do not all fall on the same lines of caches. The middle
         // cells of a slab have about 2 MiB at most; among many members they hold no more than short ones, and are not
@@ -110,11 +115,27 @@ impl Cells {
             17..=64 => (1 << 10, 16 << 10),
             _ => (0, 4 << 10),
         };
+        let (middle, long) = (middle + SHORT_CELL, long + PAGE);
+        let notes = Self::LEFT_AT + members * size_of::<Left>();
+        let words = notes + members * NOTES * size_of::<u64>();
+        let short = words + WORD_ROUNDS * WORD_CELL;
+        let middle_start = (short + SHORT_ROUNDS * members * SHORT_CELL).next_multiple_of(PAGE);
         Self {
             members,
-            middle: middle + SHORT_CELL,
-            long: long + PAGE,
+            middle,
+            long,
+            notes,
+            words,
+            short,
+            middle_start,
+            long_start: (middle_start + MIDDLE_ROUNDS * members * middle).next_multiple_of(PAGE),
         }
+    }
+
+    /// Of how many members.
+    #[inline]
+    pub(crate) fn members(&self) -> usize {
+        self.members
     }
 
     /// Bytes of what a member can give in a short round.
@@ -138,48 +159,36 @@ impl Cells {
     /// Where in the slab a member notes a step.
     #[inline]
     pub(crate) fn note_at(&self, member: usize, step: u64) -> usize {
-        let notes = Self::LEFT_AT + self.members * size_of::<Left>();
-        notes + (member * NOTES + (step % NOTES as u64) as usize) * size_of::<u64>()
+        self.notes + (member * NOTES + (step % NOTES as u64) as usize) * size_of::<u64>()
     }
 
     /// Where in the slab a cell of a word begins.
     #[inline]
     pub(crate) fn word_at(&self, round: usize) -> usize {
-        self.note_at(self.members, 0) + round * WORD_CELL
-    }
-
-    fn short_start(&self) -> usize {
-        self.word_at(WORD_ROUNDS)
+        self.words + round * WORD_CELL
     }
 
     /// Where in the slab a short cell begins.
     #[inline]
     pub(crate) fn short_at(&self, round: usize, cell: usize) -> usize {
-        self.short_start() + (round * self.members + cell) * SHORT_CELL
+        self.short + (round * self.members + cell) * SHORT_CELL
     }
 
     /// Where in the slab a middle cell begins.
     #[inline]
     pub(crate) fn middle_at(&self, round: usize, cell: usize) -> usize {
-        self.middle_start() + (round * self.members + cell) * self.middle
+        self.middle_start + (round * self.members + cell) * self.middle
     }
 
     /// Where in the slab a long cell begins.
     #[inline]
     pub(crate) fn long_at(&self, round: usize, cell: usize) -> usize {
-        self.long_start() + (round * self.members + cell) * self.long
+        self.long_start + (round * self.members + cell) * self.long
     }
 
     /// Bytes at the start of a slab that have memory from the beginning; behind them the middle cells begin.
-    #[inline]
     pub(crate) fn middle_start(&self) -> usize {
-        self.short_at(SHORT_ROUNDS, 0).next_multiple_of(PAGE)
-    }
-
-    /// Where the long cells begin.
-    #[inline]
-    pub(crate) fn long_start(&self) -> usize {
-        self.middle_at(MIDDLE_ROUNDS, 0).next_multiple_of(PAGE)
+        self.middle_start
     }
 
     /// Bytes that a slab must have for all groups of up to so many members.

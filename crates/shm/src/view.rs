@@ -4,32 +4,64 @@
 use isthmus_transport::meeting::{CellSize, Round, Slab};
 
 use crate::desk::{Arrived, LONG_ROUNDS, Left, MIDDLE_ROUNDS};
-use crate::segment::Segment;
+use crate::segment::{Segment, SlabStart};
 use crate::slabs::{CELL_HEADER, Cells, NOTES, SHORT_CELL, SHORT_ROUNDS, WORD_CELL, WORD_HEADER, WORD_ROUNDS};
 use crate::sync::{AtomicU64, Ordering};
+
+/// Where a slab is, and what is where in it: found out once.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Layout {
+    start: SlabStart,
+    cells: Cells,
+}
+
+impl Layout {
+    pub(crate) fn of(segment: &Segment, slab: &Slab) -> Self {
+        Self {
+            start: segment.slab_start(slab.number as usize),
+            cells: Cells::of(slab.members as usize),
+        }
+    }
+
+    /// Whether it is that of a group of so many members.
+    #[inline]
+    pub(crate) fn is_for(&self, members: u32) -> bool {
+        self.cells.members() == members as usize
+    }
+}
 
 /// The memory of a slab, divided among its members.
 #[derive(Clone, Copy)]
 pub(crate) struct SlabView<'s> {
     segment: &'s Segment,
-    slab: &'s Slab,
+    layout: Layout,
 }
 
 impl<'s> SlabView<'s> {
+    /// `layout`: of a slab of this segment.
     #[inline]
-    pub(crate) fn of(segment: &'s Segment, slab: &'s Slab) -> Self {
-        Self { segment, slab }
+    pub(crate) fn new(segment: &'s Segment, layout: Layout) -> Self {
+        Self { segment, layout }
+    }
+
+    /// The same of a slab that is not used again and again.
+    pub(crate) fn of(segment: &'s Segment, slab: &Slab) -> Self {
+        Self::new(segment, Layout::of(segment, slab))
+    }
+
+    fn members(&self) -> usize {
+        self.layout.cells.members()
     }
 
     /// As for a new group, whose members have neither noted nor given anything.
     pub(crate) fn reset(&self) {
         self.left().iter().for_each(Left::reset);
-        for member in 0..self.slab.members {
+        for member in 0..self.members() as u32 {
             (0..NOTES as u64).for_each(|step| self.note(member, step).store(0, Ordering::Relaxed));
         }
         for number in 0..SHORT_ROUNDS as u64 {
             let size = CellSize::Short;
-            (0..self.slab.members).for_each(|cell| self.arrived(Round { size, number }, cell).0.reset());
+            (0..self.members() as u32).for_each(|cell| self.arrived(Round { size, number }, cell).0.reset());
         }
         for number in 0..WORD_ROUNDS as u64 {
             let size = CellSize::Word;
@@ -40,7 +72,7 @@ impl<'s> SlabView<'s> {
     /// How far the members have left rounds.
     #[inline]
     pub(crate) fn left(&self) -> &'s [Left] {
-        let members = self.slab.members as usize;
+        let members = self.members();
         let words = self.memory(Cells::LEFT_AT, members * size_of::<Left>());
         // SAFETY: inside the mapping, aligned to a page, only touched as atomics.
         unsafe { std::slice::from_raw_parts(words.cast::<Left>(), members) }
@@ -72,8 +104,8 @@ impl<'s> SlabView<'s> {
     /// Where in the slab a cell begins, and how many bytes it and those behind it have.
     #[inline]
     pub(crate) fn cell(&self, round: Round, cell: u32) -> (usize, usize) {
-        let cells = Cells::of(self.slab.members as usize);
-        let (index, rest) = (cell as usize, (self.slab.members - cell) as usize);
+        let cells = &self.layout.cells;
+        let (index, rest) = (cell as usize, cells.members() - cell as usize);
         match round.size {
             CellSize::Word => (cells.word_at((round.number % WORD_ROUNDS as u64) as usize), WORD_CELL),
             CellSize::Short => {
@@ -94,7 +126,7 @@ impl<'s> SlabView<'s> {
     /// Where a member notes what it takes a step for.
     #[inline]
     pub(crate) fn note(&self, member: u32, step: u64) -> &'s AtomicU64 {
-        let at = Cells::of(self.slab.members as usize).note_at(member as usize, step);
+        let at = self.layout.cells.note_at(member as usize, step);
         let word = self.memory(at, size_of::<u64>());
         // SAFETY: inside the mapping, aligned to 8, only touched as an atomic.
         unsafe { &*word.cast::<AtomicU64>() }
@@ -111,7 +143,7 @@ impl<'s> SlabView<'s> {
     /// Bytes of the slab.
     #[inline]
     pub(crate) fn memory(&self, at: usize, bytes: usize) -> *mut u8 {
-        self.segment.slab_memory(self.slab.number as usize, at, bytes)
+        self.segment.in_slab(self.layout.start, at, bytes)
     }
 }
 
