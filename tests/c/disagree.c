@@ -8,7 +8,7 @@
 static int rank, size;
 static char data[1 << 20], more[1 << 20];
 
-enum { FIRST_SHORT = 8, SAME_WAY = 12, AHEAD = 14, FIRST_KEPT = 15, FIRST_MADE = 19, CASES = 25 };
+enum { FIRST_SHORT = 8, SAME_WAY = 12, AHEAD = 14, FIRST_KEPT = 15, FIRST_MADE = 19, CASES = 27 };
 
 static int unequal(int what, int odd, MPI_Comm comm)
 {
@@ -109,8 +109,13 @@ static int making(int what, int odd, MPI_Comm comm)
         return odd ? made(3, comm) : MPI_Bcast(data, 8, MPI_BYTE, size - 1, comm);
     case 4:
         return made(odd ? 0 : 1, comm);
-    default:
+    case 5:
         return odd ? MPI_Allgather(more, 8, MPI_BYTE, data, 8, MPI_BYTE, comm) : made(0, comm);
+    /* As many bytes as the calls tell each other. */
+    case 6:
+        return odd ? MPI_Bcast(data, 16, MPI_BYTE, 0, comm) : made(0, comm);
+    default:
+        return odd ? made(1, comm) : MPI_Allgather(more, 24, MPI_BYTE, data, 24, MPI_BYTE, comm);
     }
 }
 
@@ -166,7 +171,9 @@ static void mismatch(int what, MPI_Comm world)
     case FIRST_MADE + 2:
     case FIRST_MADE + 3:
     case FIRST_MADE + 4:
-    case FIRST_MADE + 5: /* The first rank is not held up when its part is to say something to all. */
+    case FIRST_MADE + 5:
+    case FIRST_MADE + 6:
+    case FIRST_MADE + 7: /* The first rank is not held up when its part is to say something to all. */
         code = making(what - FIRST_MADE, odd, comm);
         code = code ? code : MPI_Barrier(comm);
         break;

@@ -22,13 +22,14 @@ use isthmus_transport::meeting::{CellSize, Claim, Meeting, Round, Slab};
 
 use crate::base::binding::{BoundBuffer, Sides};
 pub(crate) use crate::base::mistake::{no_memory, wrong_length};
-use crate::groups::barrier::{self, Barrier};
+use crate::groups::barrier;
 use crate::groups::cut::contributors;
 use crate::groups::data::{Bound, Unequal};
 use crate::groups::known::Lesson;
 use crate::groups::pulling;
 use crate::groups::rows::Rows;
-use crate::groups::{Begin, CellCollective, Cut, Phase, Pulling};
+use crate::groups::words::{NO_STEP, SETS_UP};
+use crate::groups::{Begin, CellCollective, Cut, Phase, Pulling, Whose};
 use crate::{EngineError, Members};
 
 /// Looks in vain after which a member that never sleeps asks whether all agree.
@@ -117,6 +118,7 @@ impl CellCollective {
             seen: [(u64::MAX, 0); 2],
             mistake: None,
             told: None,
+            whose: Whose::Program,
         }
     }
 
@@ -192,10 +194,14 @@ impl CellCollective {
 
     /// What this member takes the step for.
     pub(crate) fn claim(&self) -> Claim {
+        let (root, block) = match self.whose {
+            Whose::Library => (SETS_UP, NO_STEP),
+            Whose::Program => (self.root, self.block),
+        };
         Claim {
             what: self.what as u8,
-            root: self.root,
-            block: self.block,
+            root,
+            block,
         }
     }
 
@@ -225,7 +231,7 @@ impl CellCollective {
     }
 
     pub(crate) fn can_use_cells(&mut self, meeting: &mut dyn Meeting) -> bool {
-        self.may_give(meeting) || self.may_combine(meeting) || barrier::may_end(self, meeting) || self.may_take(meeting)
+        self.may_give(meeting) || self.may_combine(meeting) || self.may_take(meeting)
     }
 
     /// Does what can be done without waiting; true if anything was.
@@ -258,10 +264,6 @@ impl CellCollective {
             }
             if self.may_combine(meeting) {
                 self.combine_piece(meeting)?;
-                moved = true;
-            }
-            if barrier::may_end(self, meeting) && Barrier::of(self).end(meeting, &self.slab) {
-                self.middle += 1;
                 moved = true;
             }
             if self.may_take(meeting) {
@@ -318,8 +320,12 @@ impl CellCollective {
         (from, self.cut.piece.min(self.block - from))
     }
 
-    fn may_give(&self, meeting: &mut dyn Meeting) -> bool {
-        self.given < self.cut.pieces && self.gives() && meeting.is_free(&self.slab, self.round(self.given, false))
+    fn may_give(&mut self, meeting: &mut dyn Meeting) -> bool {
+        if self.given == self.cut.pieces || !self.gives() {
+            return false;
+        }
+        let round = self.round(self.given, false);
+        barrier::may_come(self, meeting, round) && meeting.is_free(&self.slab, round)
     }
 
     fn may_combine(&mut self, meeting: &mut dyn Meeting) -> bool {
@@ -347,9 +353,6 @@ impl CellCollective {
             (true, false) => self.given,
             (false, false) => self.cut.pieces,
         };
-        if self.cut.told {
-            return self.taken < self.middle;
-        }
         if self.taken >= ready {
             return false;
         }
@@ -368,10 +371,6 @@ impl CellCollective {
         let (from, length) = self.range(self.given);
         let (round, me, members) = (self.round(self.given, false), self.slab.me, self.slab.members);
         let slab = self.slab;
-        if self.cut.told && self.past {
-            self.given += u64::from(Barrier::of(self).arrive(meeting, &slab)?);
-            return Ok(());
-        }
         if let Some((buffer, at)) = &self.give {
             let bytes = length as usize;
             let copy = |from: u64, cell: &mut WriteMemory, to: usize| {

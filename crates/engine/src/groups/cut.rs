@@ -38,13 +38,8 @@ impl Cut {
             .find(may)
         {
             return Self {
-                size,
-                piece: block.max(1),
-                pieces: 1,
                 twice,
-                pulls: false,
-                rows: false,
-                told: all && what == What::Barrier,
+                ..Self::of_one_round(size, block)
             };
         }
         // Whole elements, or whole cache lines.
@@ -58,8 +53,24 @@ impl Cut {
             twice,
             pulls: all && may_copy(what, block),
             rows: false,
-            told: false,
         }
+    }
+
+    /// A block that fits into a cell of this size.
+    pub(crate) fn of_one_round(size: CellSize, block: u64) -> Self {
+        Self {
+            size,
+            piece: block.max(1),
+            pieces: 1,
+            twice: false,
+            pulls: false,
+            rows: false,
+        }
+    }
+
+    /// In cells of which size the blocks go, if they take one round, and no long cells.
+    pub(crate) fn one_round(&self) -> Option<CellSize> {
+        (self.size != CellSize::Long && !self.twice).then_some(self.size)
     }
 
     /// Of an operation of blocks that may differ in length.
@@ -71,7 +82,6 @@ impl Cut {
             twice: false,
             pulls: false,
             rows: true,
-            told: false,
         }
     }
 
@@ -82,7 +92,6 @@ impl Cut {
             rounds[CellSize::Short as usize] = COPY_ROUNDS;
         }
         rounds[CellSize::Middle as usize] = u64::from(self.rows);
-        rounds[CellSize::Word as usize] = u64::from(self.told);
         rounds[self.size as usize] += self.pieces * if self.twice { 2 } else { 1 };
         rounds
     }

@@ -32,6 +32,8 @@ pub(crate) struct Begun {
     broken: Option<EngineError>,
     /// Where this process decides how long blocks go: what it knows, by operation.
     known: Vec<(What, Known)>,
+    /// How the last short blocks of each operation went.
+    short: Vec<Shape>,
 }
 
 impl Begun {
@@ -58,6 +60,29 @@ impl Begun {
         &mut self.known[at].1
     }
 
+    /// In one round of which cells such blocks go, if they do; `None`: it is not remembered.
+    #[inline]
+    pub(super) fn size(&self, what: What, block: u64, unit: u64) -> Option<Option<CellSize>> {
+        let shape = self.short.get(what as usize)?;
+        (shape.block == block && shape.unit == unit).then_some(shape.size)
+    }
+
+    pub(super) fn remember(&mut self, what: What, block: u64, unit: u64, size: Option<CellSize>) {
+        if self.short.is_empty() {
+            self.short.resize(What::ALL.len(), Shape::NONE);
+        }
+        self.short[what as usize] = Shape { block, unit, size };
+    }
+
+    /// Number of the next step, which takes one round of this size, and of that round.
+    #[inline]
+    pub(super) fn begin_one(&mut self, size: CellSize) -> (u64, u64) {
+        let (step, round) = (self.steps, self.rounds[size as usize]);
+        self.steps += 1;
+        self.rounds[size as usize] += 1;
+        (step, round)
+    }
+
     /// Numbers of the next step and of its first round in each size.
     pub(crate) fn begin(&mut self, cut: &Cut) -> (u64, [u64; CellSize::COUNT]) {
         let first = (self.steps, self.rounds);
@@ -67,6 +92,24 @@ impl Begun {
         }
         first
     }
+}
+
+/// How blocks of so many bytes went, of elements of so many.
+#[derive(Clone, Copy, Debug)]
+struct Shape {
+    block: u64,
+    unit: u64,
+    /// In one round of such cells; `None`: in another way.
+    size: Option<CellSize>,
+}
+
+impl Shape {
+    /// Of no call.
+    const NONE: Self = Self {
+        block: u64::MAX,
+        unit: 0,
+        size: None,
+    };
 }
 
 /// A step that goes on, and its request.
@@ -270,7 +313,7 @@ impl Groups {
             return Err(error);
         }
         let slab = slab(channel, step.circle).ok_or_else(|| nowhere.clone())?;
-        let tells = step.circle == Circle::All && barrier::tells(core, step.what, &slab);
+        let comes_last = step.circle == Circle::All && barrier::comes_last(core, step.what, &slab);
         let Some(meeting) = self.meeting(core) else {
             return Err(nowhere);
         };
@@ -299,7 +342,7 @@ impl Groups {
             meet.past = store == Store::Past;
             lesson = lesson.or(tried);
         }
-        meet.past |= tells;
+        meet.past |= comes_last;
         if let Some(lesson) = lesson {
             meet.begin_timing(lesson);
         }

@@ -48,8 +48,8 @@ pub(crate) struct CellCollective {
     reducer: Option<Reducer>,
     cut: Cut,
     phase: Phase,
-    /// At the member that decides how results are stored: past the caches. At the first member of a barrier: it tells
-    /// its end.
+    /// At the member that decides how results are stored: past the caches. At the first member of a barrier: it comes
+    /// last.
     past: bool,
     /// Since when it lasts, and what for that is to be found out.
     timed: Option<(Instant, Lesson)>,
@@ -70,6 +70,16 @@ pub(crate) struct CellCollective {
     mistake: Option<EngineError>,
     /// What those who watch were told of that has begun here.
     told: Option<Told>,
+    whose: Whose,
+}
+
+/// Whose step it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Whose {
+    Program,
+    /// A part of a call that makes a communicator or opens a file: what has the same name and length does not go
+    /// together with it.
+    Library,
 }
 
 /// How a step goes on.
@@ -116,8 +126,6 @@ pub(crate) struct Cut {
     pulls: bool,
     /// Blocks may differ in length: one round of middle cells beside that of short ones.
     rows: bool,
-    /// A barrier of the whole group, with a round of words for its end.
-    told: bool,
 }
 
 /// How a step begins here.

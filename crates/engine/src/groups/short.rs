@@ -3,17 +3,20 @@
 //! plan nor binding nor, if the others come while this process polls, a request. What most collective operations of a
 //! node are; all others take [`CellCollective`].
 
+use std::ops::Range;
+
 use isthmus_datatype::raw::{ReadMemory, WriteMemory};
 use isthmus_schedule::Operation as What;
 use isthmus_transport::meeting::{CellSize, Claim, Meeting, Round, Slab};
 
 use crate::base::binding::{BoundBuffer, Reducer, Sides};
 use crate::base::block::Block;
-use crate::groups::barrier::{self, Barrier};
+use crate::groups::barrier;
 use crate::groups::cell_collective;
 use crate::groups::cut::contributors;
 use crate::groups::meeting::Groups;
-use crate::groups::{Begin, CellCollective, Cut};
+use crate::groups::words::{NO_STEP, SETS_UP};
+use crate::groups::{Begin, CellCollective, Cut, Whose};
 use crate::p2p::Core;
 use crate::{Channel, EngineError, Operation, Request};
 
@@ -45,7 +48,7 @@ impl Short {
     }
 
     /// Bytes in the cell of a member that gives, which cell that is, and the cells that this member waits for.
-    fn given(&self, slab: &Slab) -> (usize, u32, std::ops::Range<u32>) {
+    fn given(&self, slab: &Slab) -> (usize, u32, Range<u32>) {
         let (block, me) = (self.block as usize, slab.me);
         match self.what {
             What::Bcast => (block, 0, 0..1),
@@ -55,11 +58,16 @@ impl Short {
         }
     }
 
-    fn claim(&self) -> Claim {
+    #[inline]
+    fn claim(&self, whose: Whose) -> Claim {
+        let (root, block) = match whose {
+            Whose::Library => (SETS_UP, NO_STEP),
+            Whose::Program => (self.root, self.block),
+        };
         Claim {
             what: self.what as u8,
-            root: self.root,
-            block: self.block,
+            root,
+            block,
         }
     }
 
@@ -131,37 +139,50 @@ impl Short {
         self.take.is_some() || self.what == What::Barrier
     }
 
-    /// Everything that is waited for has arrived.
-    fn take(&self, meeting: &dyn Meeting, slab: &Slab, round: Round) -> Result<(), EngineError> {
-        let Some(mut memory) = self.take.clone() else {
+    /// Everything that is waited for has arrived: takes what these cells have, so many bytes each.
+    #[inline]
+    fn take(&self, meeting: &dyn Meeting, slab: &Slab, round: Round, bytes: usize, cells: Range<u32>) -> Taken {
+        let Some(memory) = &self.take else {
             return Ok(());
         };
-        let (bytes, _, cells) = self.given(slab);
-        let (block, mut mistake) = (self.block as usize, None);
-        for cell in cells {
+        let (mut memory, block) = (memory.clone(), self.block as usize);
+        // Where in each cell the block is that this member takes, and how far each goes from the one before.
+        let (from, apart) = match self.what {
+            What::Alltoall => (slab.me as usize * block, block),
+            What::ReduceScatterBlock => (slab.me as usize * block, 0),
+            What::Gather | What::Allgather => (0, block),
+            _ => (0, 0),
+        };
+        let mut mistake = None;
+        let mut given = |cell: u32| {
             let (data, said) = meeting.given(slab, round, cell, bytes);
-            if said != bytes as u64 {
-                mistake.get_or_insert_with(|| cell_collective::wrong_length(cell, said, bytes as u64));
-                continue;
+            if said == bytes as u64 {
+                return Some(data);
             }
-            let data = match self.what {
-                What::ReduceScatterBlock => data.part(slab.me as isize * block as isize, block),
-                _ => data,
-            };
-            match (&self.reducer, self.what) {
-                (Some((reducer, unit)), _) if cell > 0 => {
-                    memory.combine(block, &data, |data, result| {
-                        reducer(data, result, self.block / unit, false)
-                    });
-                }
-                (Some(_), _) | (None, What::Bcast | What::Scatter) => memory.copy(0, &data, 0, block),
-                (None, what) => {
-                    let from = if what == What::Alltoall {
-                        slab.me as usize * block
+            mistake.get_or_insert_with(|| cell_collective::wrong_length(cell, said, bytes as u64));
+            None
+        };
+        match &self.reducer {
+            Some((reducer, unit)) => memory.with_mut(0, block, |result| {
+                // A division of 64 bits takes as long as all else here.
+                let elements = match *unit {
+                    8 => self.block / 8,
+                    unit => self.block / unit,
+                };
+                for cell in cells {
+                    let Some(data) = given(cell) else { continue };
+                    if cell == 0 {
+                        data.read(from as isize, result);
                     } else {
-                        0
-                    };
-                    memory.copy((cell as usize * block) as isize, &data, from as isize, block);
+                        data.with(from as isize, block, |data| reducer(data, result, elements, false));
+                    }
+                }
+            }),
+            None => {
+                for cell in cells {
+                    if let Some(data) = given(cell) {
+                        memory.copy((cell as usize * apart) as isize, &data, from as isize, block);
+                    }
                 }
             }
         }
@@ -192,13 +213,18 @@ impl Short {
     }
 }
 
+/// An error: a member has given another length.
+type Taken = Result<(), EngineError>;
+
 /// A member in the only round of an operation.
 struct Visit<'a> {
     short: &'a Short,
     slab: &'a Slab,
+    /// Number of the step, and its round.
+    step: u64,
     round: Round,
-    /// If it is one whose end is told.
-    barrier: Option<Barrier>,
+    /// It gives when all others have.
+    comes_last: bool,
     /// It gives something, and has.
     gives: bool,
     given: bool,
@@ -206,26 +232,28 @@ struct Visit<'a> {
     /// Bytes of what it gives, in which cell, and the cells that it waits for.
     bytes: usize,
     cell: u32,
-    cells: std::ops::Range<u32>,
+    cells: Range<u32>,
     /// Of those the first that is not known to be there.
     seen: u32,
 }
 
 impl<'a> Visit<'a> {
     #[inline]
-    fn new(short: &'a Short, slab: &'a Slab, round: Round, barrier: Option<Barrier>) -> Self {
+    fn new(short: &'a Short, slab: &'a Slab, (step, round): (u64, Round), comes_last: bool) -> Self {
         let (bytes, cell, cells) = short.given(slab);
         Self {
             short,
             slab,
+            step,
             round,
-            barrier,
+            comes_last,
             gives: short.gives(slab),
             given: false,
             waits: short.waits(),
             bytes,
             cell,
-            seen: cells.start,
+            // Who comes last is the first one.
+            seen: cells.start + u32::from(comes_last),
             cells,
         }
     }
@@ -234,21 +262,23 @@ impl<'a> Visit<'a> {
     #[inline]
     fn advance(&mut self, meeting: &mut dyn Meeting) -> Result<bool, EngineError> {
         if self.gives && !self.given {
-            self.given = match &self.barrier {
-                Some(barrier) if barrier.is_told_here() => barrier.arrive(meeting, self.slab)?,
-                _ => self.short.give(meeting, self.slab, self.round, self.cell, self.bytes)?,
-            };
+            if self.comes_last && !self.have_come(meeting) {
+                return Ok(false);
+            }
+            self.given = self.short.give(meeting, self.slab, self.round, self.cell, self.bytes)?;
             if !self.given {
                 return Ok(false);
             }
         }
-        if let Some(barrier) = &self.barrier {
-            return Ok(barrier.has_come(meeting, self.slab, &mut self.seen) && barrier.end(meeting, self.slab));
-        }
-        if self.waits {
+        Ok(!self.waits || self.have_come(meeting))
+    }
+
+    #[inline]
+    fn have_come(&mut self, meeting: &dyn Meeting) -> bool {
+        if self.seen < self.cells.end {
             self.seen += meeting.have_arrived(self.slab, self.round, self.seen..self.cells.end);
         }
-        Ok(!self.waits || self.seen == self.cells.end)
+        self.seen == self.cells.end
     }
 
     /// What it has given was everything, and it has left the round with that.
@@ -257,35 +287,38 @@ impl<'a> Visit<'a> {
         self.gives && !self.waits
     }
 
+    /// Everything that it waits for has arrived: takes it and leaves the round.
+    #[inline]
+    fn end(&self, meeting: &mut dyn Meeting) -> Taken {
+        let cells = self.cells.clone();
+        let taken = self.short.take(meeting, self.slab, self.round, self.bytes, cells);
+        meeting.leave(self.slab, self.round);
+        taken
+    }
+
     /// The same as a step that goes on in the general way.
-    fn under_way(&self, channel: &Channel, cut: Cut, numbers: (u64, [u64; CellSize::COUNT])) -> CellCollective {
-        let short = self.short;
+    #[cold]
+    fn under_way(&self, channel: &Channel, whose: Whose) -> CellCollective {
+        let (short, size) = (self.short, self.round.size);
+        let mut first = [0; CellSize::COUNT];
+        first[size as usize] = self.round.number;
+        let begin = Begin {
+            given: self.given,
+            turn: None,
+        };
         let mut meet = CellCollective::under_way(
             (short.what, short.root, short.block),
             *self.slab,
             channel.members.clone(),
             short.sides(self.slab),
-            cut,
-            numbers,
-            Begin {
-                given: self.given,
-                turn: None,
-            },
+            Cut::of_one_round(size, short.block),
+            (self.step, first),
+            begin,
         );
         meet.context = channel.context;
-        meet.past = self.barrier.as_ref().is_some_and(Barrier::is_told_here);
+        meet.past = self.comes_last;
+        meet.whose = whose;
         meet
-    }
-}
-
-/// Whether a block goes in one round, without long cells. On a communicator of a machine's own MPI what does not fit
-/// into short ones is the affair of that.
-#[inline]
-fn is_one_round(cut: &Cut, native: bool) -> bool {
-    match cut.size {
-        CellSize::Word | CellSize::Short => true,
-        CellSize::Middle => !native && !cut.twice,
-        CellSize::Long => false,
     }
 }
 
@@ -300,11 +333,15 @@ impl Groups {
         channel: &Channel,
         (operation, sequence): (Operation, u32),
         short: &Short,
+        whose: Whose,
         mut pause: impl FnMut() -> bool,
     ) -> Option<Result<Option<Request>, EngineError>> {
-        let native = channel.special.is_any();
+        let (native, sets_up) = (channel.special.is_any(), whose == Whose::Library);
         let lost = core.state.has_losses() && core.state.has_lost(&channel.members);
-        if !native && (core.state.tools().observes_plans() || lost) {
+        if sets_up && lost {
+            return Some(Err(core.lost_of(&channel.members)?));
+        }
+        if !native && !sets_up && (core.state.tools().observes_plans() || lost) {
             return None;
         }
         let number = channel.slab?;
@@ -313,51 +350,69 @@ impl Groups {
             members: channel.members.count(),
             me: channel.rank,
         };
-        let tells = barrier::tells(core, short.what, &slab);
-        let meeting = self.meeting(core)?;
         let begun = self.begun(number)?;
-        let cut = Cut::new(meeting, short.what, slab.members, short.block, short.unit(), true);
-        if !is_one_round(&cut, native) {
+        let size = match begun.size(short.what, short.block, short.unit()) {
+            Some(known) => known,
+            None => self.find_size(core, short, &slab),
+        }?;
+        // On a communicator of a machine's own MPI what does not fit into short cells is the affair of that.
+        if native && size == CellSize::Middle {
             return None;
         }
+        let begun = self.begun(number)?;
         if let Some(error) = begun.broken() {
-            return native.then(|| Err(error.clone()));
+            return (native || sets_up).then(|| Err(error.clone()));
         }
-        let (step, first) = begun.begin(&cut);
-        let round = Round {
-            size: cut.size,
-            number: first[cut.size as usize],
-        };
-        meeting.note(&slab, step, short.claim());
+        let (step, first) = begun.begin_one(size);
         let tools = core.state.tools_mut();
         tools.called(operation);
         tools.plan_begins(channel.context.number(), operation, sequence);
         tools.begins(operation);
-        if let Some(error) = lost.then(|| core.lost_of(&channel.members)).flatten() {
-            return Some(Err(self.give_up(core, &slab, error)));
-        }
+        let comes_last = barrier::comes_last(core, short.what, &slab);
         let meeting = self.meeting(core)?;
-        let mut visit = Visit::new(short, &slab, round, cut.told.then(|| Barrier::new(&first, tells)));
+        meeting.note(&slab, step, short.claim(whose));
+        if lost {
+            return Some(Err(self.lose(core, channel, &slab)));
+        }
+        let round = Round { size, number: first };
+        let mut visit = Visit::new(short, &slab, (step, round), comes_last);
         loop {
             match visit.advance(meeting) {
                 Ok(true) if visit.leaves_at_once() => return Some(Ok(None)),
-                Ok(true) => {
-                    let taken = short.take(meeting, &slab, round);
-                    meeting.leave(&slab, round);
-                    return Some(match taken {
-                        Ok(()) => Ok(None),
-                        Err(mistake) => {
-                            let meet = visit.under_way(channel, cut, (step, first));
-                            Err(self.after_mistake(core, &meet, mistake))
-                        }
-                    });
-                }
+                Ok(true) => match visit.end(meeting) {
+                    Ok(()) => return Some(Ok(None)),
+                    Err(mistake) => {
+                        let meet = visit.under_way(channel, whose);
+                        return Some(Err(self.after_mistake(core, &meet, mistake)));
+                    }
+                },
                 Ok(false) if pause() => {}
                 Ok(false) => break,
                 Err(error) => return Some(Err(self.give_up(core, &slab, error))),
             }
         }
-        let index = self.go_on_with(core, visit.under_way(channel, cut, (step, first)));
+        let meet = visit.under_way(channel, whose);
+        let index = self.go_on_with(core, meet);
         Some(Ok(Some(core.state.requests().name(index))))
+    }
+
+    /// The size of the cells for such a block, which is remembered.
+    #[cold]
+    fn find_size(&mut self, core: &mut Core, short: &Short, slab: &Slab) -> Option<CellSize> {
+        let (meeting, unit) = (self.meeting(core)?, short.unit());
+        let size = Cut::new(meeting, short.what, slab.members, short.block, unit, true).one_round();
+        let begun = self.begun(slab.number)?;
+        begun.remember(short.what, short.block, unit, size);
+        size
+    }
+
+    /// Somebody is lost without whom nothing is possible any more.
+    #[cold]
+    fn lose(&mut self, core: &mut Core, channel: &Channel, slab: &Slab) -> EngineError {
+        let nobody = EngineError::Plan {
+            what: "a loss that nobody knows of",
+        };
+        let error = core.lost_of(&channel.members).unwrap_or(nobody);
+        self.give_up(core, slab, error)
     }
 }

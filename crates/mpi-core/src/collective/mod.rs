@@ -31,6 +31,7 @@ pub use along::{PlainAlong, perform_along};
 pub use persistent::Persistent;
 pub use prepared::{Form, Performed, Prepared};
 pub use quick::Plain;
+pub(crate) use quick::set_up;
 pub use unequal::PlainUnequal;
 
 /// Does or starts an operation; collective. `plain` gives it where nothing is unusual, `general` always, or says what

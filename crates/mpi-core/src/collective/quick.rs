@@ -96,6 +96,19 @@ pub(super) fn run_plain(world: &World, comm: &Comm, plain: &Plain) -> Option<std
     Some(done.map_err(Box::new))
 }
 
+/// Does a part of a call that makes a communicator or opens a file, in memory that all members share, and waits for its
+/// end. `None`: there is none, or the block is too long for that, which all members find alike; nothing was done.
+pub(crate) fn set_up(world: &World, comm: &Comm, short: &Short) -> Option<Result<()>> {
+    if !comm.shortcuts(world).memory() || comm.channel().special.is_any() {
+        return None;
+    }
+    let operation = world.operations().agreement(short.what);
+    let call = world.engine().group(comm.channel(), operation, comm.sequence());
+    let done = call.set_up(short)?;
+    comm.next_sequence();
+    Some(done.map_err(|error| (&error).into()))
+}
+
 /// Begins a plain operation: its request, if it is not over. On a communicator of a vendor MPI it is an operation
 /// of that.
 #[inline]

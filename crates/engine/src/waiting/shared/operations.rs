@@ -6,6 +6,7 @@ mod along;
 pub use along::Along;
 
 use super::*;
+use crate::groups::Whose;
 use crate::groups::data::Data;
 use crate::groups::rows::Slots;
 
@@ -45,14 +46,16 @@ impl Shared {
     fn pause_together<'a>(&'a self, core: &Core, began: &'a Cell<Option<Instant>>) -> impl FnMut() -> bool + use<'a> {
         let Policy { threads, guests } = self.policy;
         let gives_way = !guests && core.is_idle();
-        let mut patience = self.pace.patience();
-        let (mut in_vain, counts_from) = (0, self.pace.counts_from(PROMPT_DIRECTLY));
+        // Made by the first look in vain: most waits have none.
+        let (mut waits, mut in_vain) = (None, 0);
         move || {
+            let begins = || (self.pace.patience(), self.pace.counts_from(PROMPT_DIRECTLY));
+            let (patience, counts_from) = waits.get_or_insert_with(begins);
             in_vain += 1;
-            if in_vain == counts_from {
+            if in_vain == *counts_from {
                 began.set(Some(Instant::now()));
             }
-            !threads && self.pace.pause_with(&mut patience, gives_way)
+            !threads && self.pace.pause_with(patience, gives_way)
         }
     }
 }
@@ -200,7 +203,8 @@ impl GroupCall<'_> {
         if self.channel.special.is_any() || core.state.tools().observes_plans() {
             return None;
         }
-        let begun = groups.short(core, self.channel, (self.operation, self.sequence), short, || false)?;
+        let called = (self.operation, self.sequence);
+        let begun = groups.short(core, self.channel, called, short, Whose::Program, || false)?;
         Some(core.begun(begun))
     }
 
@@ -208,7 +212,18 @@ impl GroupCall<'_> {
     /// nothing was done. On a communicator of a vendor MPI that depends only on what all members know.
     #[inline]
     pub fn short(&self, short: &Short) -> Option<Result<(), EngineError>> {
-        let begin = |engine: &mut Engine| self.begin_short(engine, short);
+        self.run_short(short, Whose::Program)
+    }
+
+    /// The same as a part of a call that makes a communicator or opens a file. `None` if blocks are too long for it,
+    /// whoever watches.
+    pub fn set_up(&self, short: &Short) -> Option<Result<(), EngineError>> {
+        self.run_short(short, Whose::Library)
+    }
+
+    #[inline(always)]
+    fn run_short(&self, short: &Short, whose: Whose) -> Option<Result<(), EngineError>> {
+        let begin = |engine: &mut Engine| self.begin_short(engine, short, whose);
         let begun = match self.shared.briefly(begin) {
             Some(begun) => begun?,
             None => begin(&mut self.shared.lock())?,
@@ -221,11 +236,17 @@ impl GroupCall<'_> {
 
     /// What of it is not over has a request; of what is those who watch are told.
     #[inline]
-    fn begin_short(&self, engine: &mut Engine, short: &Short) -> Option<Result<Option<Request>, EngineError>> {
+    fn begin_short(
+        &self,
+        engine: &mut Engine,
+        short: &Short,
+        whose: Whose,
+    ) -> Option<Result<Option<Request>, EngineError>> {
         let Engine { core, groups, .. } = engine;
         let began = Cell::new(None);
         let pause = self.shared.pause_together(core, &began);
-        let done = groups.short(core, self.channel, (self.operation, self.sequence), short, pause)?;
+        let called = (self.operation, self.sequence);
+        let done = groups.short(core, self.channel, called, short, whose, pause)?;
         let is_over = matches!(done, Ok(None));
         core.state.tools_mut().waited_together(began.get(), is_over);
         if is_over {
