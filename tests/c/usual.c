@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Messages that take the shortest way, and those that nearly do: every length about a word, types whose elements follow each other
-   and types that only look like it, wrong arguments, messages that are too long or too short for their room.
+   and types that only look like it, wrong arguments, messages that are too long or too short for their room. Operations of groups that
+   are over when they begin, and others, ended by each function.
    ranks: 2 3 */
 #include "check.h"
 
@@ -170,6 +171,51 @@ static void other_room(void)
         }
 }
 
+static void end(int how, MPI_Request *request)
+{
+    MPI_Status status = {0};
+    int flag = 0, which, count;
+    if (how % 2) {
+        OK(MPI_Request_get_status(*request, &flag, MPI_STATUS_IGNORE));
+        CHECK(*request != MPI_REQUEST_NULL);
+    }
+    switch (how / 2) {
+    case 0: OK(MPI_Wait(request, &status)); break;
+    case 1:
+        for (flag = 0; !flag;)
+            OK(MPI_Test(request, &flag, &status));
+        break;
+    case 2: OK(MPI_Waitall(1, request, &status)); break;
+    case 3: OK(MPI_Waitany(1, request, &which, &status)); break;
+    case 4: OK(MPI_Waitsome(1, request, &count, &which, &status)); break;
+    case 5:
+        for (flag = 0; !flag;)
+            OK(MPI_Testall(1, request, &flag, &status));
+        break;
+    }
+    CHECK(*request == MPI_REQUEST_NULL);
+    OK(MPI_Get_count(&status, MPI_BYTE, &count));
+    OK(MPI_Test_cancelled(&status, &flag));
+    CHECK(count == 0 && !flag);
+}
+
+/* The root's are over at once, those of others mostly not; of nothing all are. */
+static void groups(void)
+{
+    for (int how = 0; how < 12; how++)
+        for (int root = 0; root < size; root++) {
+            MPI_Request requests[4];
+            int mine = rank + how, sum = 0, told = rank == root ? how * 7 : -1, none;
+            OK(MPI_Ibcast(&told, 1, MPI_INT, root, MPI_COMM_WORLD, &requests[0]));
+            OK(MPI_Iallreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &requests[1]));
+            OK(MPI_Ibcast(&none, 0, MPI_INT, root, MPI_COMM_WORLD, &requests[2]));
+            OK(MPI_Ibarrier(MPI_COMM_WORLD, &requests[3]));
+            for (int n = 0; n < 4; n++)
+                end(how, &requests[(n + rank) % 4]);
+            CHECK(told == how * 7 && sum == size * (size - 1) / 2 + size * how);
+        }
+}
+
 int main(int argc, char **argv)
 {
     OK(MPI_Init(&argc, &argv));
@@ -182,6 +228,7 @@ int main(int argc, char **argv)
     types();
     mistakes();
     other_room();
+    groups();
     OK(MPI_Finalize());
     return 0;
 }

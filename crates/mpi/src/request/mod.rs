@@ -5,6 +5,7 @@
 //! * `completion`, `look`: waiting and testing; `query`: asking without ending; `control`: starting, cancelling,
 //!   freeing;
 //! * `generalized`: operations of the program (`callbacks`: its part of them); `partitioned`: messages in parts;
+//! * `started`: the short form of most requests;
 //! * `copies`: array sections of Fortran; `parts`: handles of such requests; `hears`: who hears of errors.
 //!
 //! Callbacks of the program are never called while the engine is locked: what is found complete under the lock becomes
@@ -31,6 +32,8 @@ use copies::{Copies, Left};
 use hears::Hears;
 pub(crate) use partitioned::Partitioned;
 pub(crate) use parts::{insert_partitioned, part, partitioned};
+use started::Quick;
+pub(crate) use started::Started;
 
 mod callbacks;
 mod completion;
@@ -42,6 +45,7 @@ mod look;
 mod partitioned;
 mod parts;
 mod query;
+mod started;
 
 /// What starts a persistent operation.
 pub(crate) type Starter = Box<dyn Fn() -> Result<Operation> + Send + Sync>;
@@ -98,29 +102,6 @@ enum Entry {
     Full(Box<Object>),
 }
 
-/// A message that was started once, where threads take turns: what most requests are. [`find`] makes an [`Object`] of
-/// it.
-struct Quick {
-    what: Started,
-    comm: Held,
-}
-
-/// The same as the variants of [`Operation`].
-#[derive(Clone, Copy)]
-pub(crate) enum Started {
-    Sent(Sent),
-    Receive(isthmus_engine::Request),
-}
-
-impl From<Started> for Operation {
-    fn from(started: Started) -> Self {
-        match started {
-            Started::Sent(sent) => Self::Sent(sent),
-            Started::Receive(request) => Self::Receive(request),
-        }
-    }
-}
-
 static REQUESTS: Table<Entry> = Table::in_turns(Kind::Request);
 
 /// A completed request: its status, what went wrong and who hears of it.
@@ -159,7 +140,7 @@ pub(crate) fn insert_on(window: h::Win, request: isthmus_engine::Request) -> h::
     }))))
 }
 
-/// A handle for a message that was started where threads take turns. Always part of its caller, for the reason of
+/// A handle for what was started where threads take turns. Always part of its caller, for the reason of
 /// [`Table::insert`].
 #[inline(always)]
 pub(crate) fn insert_quick(comm: h::Comm, what: Started) -> h::Request {
@@ -172,7 +153,10 @@ pub(crate) fn insert_quick(comm: h::Comm, what: Started) -> h::Request {
 /// A handle for an operation in flight.
 pub(crate) fn insert(comm: h::Comm, operation: Operation) -> h::Request {
     started();
-    insert_object(comm, Some(operation), Role::Once)
+    match Started::of(&operation) {
+        Some(what) if process::of_turns().is_some() => insert_quick(comm, what),
+        _ => insert_object(comm, Some(operation), Role::Once),
+    }
 }
 
 /// The program has started an operation and may compute now.
@@ -239,20 +223,11 @@ fn is_complete(handle: h::Request, engine: &Engine) -> Result<bool> {
     }
 }
 
-impl Quick {
-    fn is_complete(&self, engine: &Engine) -> bool {
-        match self.what {
-            Started::Sent(_) => true,
-            Started::Receive(request) => engine.test(request).is_some(),
-        }
-    }
-}
-
-/// Whether it is one message: a look or two are mostly enough to end it, where operations of groups take more.
+/// Whether it is one message, or over: a look or two are mostly enough to end it, where operations of groups take more.
 #[inline]
 fn is_message(handle: h::Request) -> bool {
     match REQUESTS.get(handle.0) {
-        Some(Entry::Quick(_)) => true,
+        Some(Entry::Quick(quick)) => !matches!(quick.what, Started::Other(_)),
         Some(Entry::Full(object)) => matches!(
             &*object.state(),
             Some(Operation::Send(_) | Operation::Sent(_) | Operation::Receive(_))
@@ -526,8 +501,12 @@ fn with_error(mut status: Status, error: c_int) -> Status {
 fn end_simply(engine: &mut Engine, slot: &mut h::Request) -> Option<Status> {
     let status = match REQUESTS.get(slot.0)? {
         Entry::Quick(quick) => match quick.what {
-            Started::Sent(_) => Status::empty(),
+            Started::Sent(_) | Started::Over => Status::empty(),
             Started::Receive(request) => received(engine, request)?,
+            Started::Other(request) => {
+                engine.take_success(request)?;
+                Status::empty()
+            }
         },
         Entry::Full(object) => {
             let status = object.end_simply(engine)?;
