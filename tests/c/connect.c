@@ -53,7 +53,7 @@ static int class_of(int code)
 /* What is no port, or no longer one. */
 static void mistakes(void)
 {
-    char port[MPI_MAX_PORT_NAME];
+    char port[MPI_MAX_PORT_NAME], other[MPI_MAX_PORT_NAME];
     const char *none[] = { "", "nowhere", "isthmus1:", "isthmus1:AAAA", "tag#0$description#x$port#1$" };
     MPI_Comm inter;
     MPI_Info info;
@@ -72,6 +72,16 @@ static void mistakes(void)
     OK(MPI_Info_create(&info));
     OK(MPI_Info_set(info, "timeout", "1"));
     CHECK(class_of(MPI_Comm_connect(port, info, 0, MPI_COMM_SELF, &inter)) == MPI_ERR_PORT);
+    /* Whom a port takes: words that are none, and a key that nobody has. */
+    OK(MPI_Info_set(info, "isthmus_accept", "everybody"));
+    CHECK(class_of(MPI_Open_port(info, other)) == MPI_ERR_INFO_VALUE);
+    CHECK(class_of(MPI_Comm_accept(port, info, 0, MPI_COMM_SELF, &inter)) == MPI_ERR_INFO_VALUE);
+    OK(MPI_Info_set(info, "isthmus_accept", "user=no-such-key"));
+    CHECK(class_of(MPI_Open_port(info, other)) == MPI_ERR_OTHER);
+    CHECK(class_of(MPI_Comm_accept(port, info, 0, MPI_COMM_SELF, &inter)) == MPI_ERR_OTHER);
+    OK(MPI_Info_set(info, "isthmus_accept", "any-with-port"));
+    OK(MPI_Open_port(info, other));
+    OK(MPI_Close_port(other));
     OK(MPI_Info_free(&info));
     OK(MPI_Close_port(port));
     CHECK(class_of(MPI_Comm_connect(port, MPI_INFO_NULL, 0, MPI_COMM_SELF, &inter)) == MPI_ERR_PORT);

@@ -35,6 +35,12 @@ done
 [ "$(stat -c %a "$work/other/isthmus/keys/own")" = 600 ] || fail "others can read a key"
 timeout 100 isthmus run -n 1 ./connect client port 1 >own.client 2>&1 </dev/null || fail "a port after strangers: $(cat own.client other.server)"
 wait $job || fail "the acceptor after strangers: $(cat other.server)"
+# Two users who have a key in common.
+for home in mine other; do
+    mkdir -p -m 700 "$work/$home/isthmus/keys"
+    (umask 077; printf '%064d\n' 7 >"$work/$home/isthmus/keys/project")
+done
+both shared "env XDG_STATE_HOME=$work/mine ISTHMUS_ACCEPT=user=project isthmus run -n 1 ./connect server port 1" "env XDG_STATE_HOME=$work/other isthmus run -n 2 ./connect client port 1"
 both any "env ISTHMUS_ACCEPT=any-with-port isthmus run -n 1 ./connect server port 1" "env XDG_STATE_HOME=$work/other ./connect client port 1"
 
 # Without a launcher a program spawns, too: each time a job of its own, whose children spawn as well. What cannot start is an error.
