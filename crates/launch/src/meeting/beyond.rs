@@ -143,3 +143,37 @@ async fn one_way(from: impl AsyncRead + Unpin, mut to: impl AsyncWrite + Unpin) 
     let _ = copy_buf(&mut from, &mut to).await;
     let _ = to.shutdown().await;
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_client_that_has_the_connection_is_asked_and_its_refusal_is_told() {
+        let place = tempfile::tempdir().expect("a directory");
+        let client = place.path().join("client");
+        let script = "case \"$*\" in *-O\\ forward\\ -R\\ 127.0.0.1:0:127.0.0.1:7\\ --\\ lab) echo 40001;; \
+                      *) echo no such master >&2; exit 255;; esac\n";
+        std::fs::write(&client, script).expect("it is ours");
+        let site = Beyond {
+            access: Arc::new(Access::new(
+                Path::new("/bin/true"),
+                &format!("sh {}", client.display()),
+                false,
+            )),
+            destination: "lab".to_owned(),
+        };
+        let inside = Inside::There(Arc::new(There {
+            site: site.clone(),
+            port: 9,
+            path: place.path().join("in"),
+        }));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        runtime.expect("threads").block_on(async {
+            assert_eq!(site.port_to(7).await, Ok(40001));
+            let why = site.port_to(8).await.expect_err("the client refuses");
+            assert!(why.contains("'lab'") && why.contains("no such master"), "{why}");
+            assert!(inside.connect().await.is_none(), "no way leads there");
+        });
+    }
+}
