@@ -87,6 +87,7 @@ impl Meeting {
             asked: 0,
             events: events.clone(),
             without: BTreeSet::new(),
+            keyless: false,
             directory,
         };
         let task = tokio::spawn(keeper.run(hears));
@@ -134,6 +135,8 @@ struct Keeper {
     events: mpsc::UnboundedSender<Event>,
     /// Sites to which the ssh connection carries nothing else, of which the user was told.
     without: BTreeSet<String>,
+    /// The user was told that there is no key at the host.
+    keyless: bool,
     directory: Guarded,
 }
 
@@ -152,6 +155,7 @@ impl Keeper {
                             self.client.host()
                         ));
                     }
+                    self.tell_of_key();
                     if self.serve(&mut wishes).await {
                         return;
                     }
@@ -205,6 +209,16 @@ impl Keeper {
 
     fn tell(&self, notice: String) {
         let _ = self.events.send(Event::Met(Met::Notice(notice)));
+    }
+
+    fn tell_of_key(&mut self) {
+        if self.client.key().is_none() && !std::mem::replace(&mut self.keyless, true) {
+            self.tell(format!(
+                "'{}' has no key for jobs that meet there: there it has to be in ~/.local/state/isthmus/keys/own, which nobody else may \
+                 read (chmod 600); jobs whose launchers have different homes do not take each other",
+                self.client.host()
+            ));
+        }
     }
 
     fn answer(&self, by: Process, number: u64, verdict: Verdict) {
