@@ -13,6 +13,7 @@ use isthmus_wire::grid::{
 };
 use isthmus_wire::guard::{self, Answer, Orders};
 use isthmus_wire::joined::Group;
+use isthmus_wire::letter::{Letter, Says, Share};
 use isthmus_wire::place::{Node, Place, PlaceTable, Representation, Subjob};
 use isthmus_wire::question::{self, Ask, Kind, Question, Refusal, Said, Scope};
 use isthmus_wire::time::Time;
@@ -124,6 +125,10 @@ fn boot_messages() -> Vec<Message> {
             ask: Ask::Agree(Box::new(agree())),
         }),
         Message::Question(met()),
+        Message::Question(Question {
+            number: 10,
+            ask: Ask::Brought(Box::new(letter())),
+        }),
         Message::Answer(answer()),
         Message::Answer(question::Answer {
             number: 8,
@@ -135,6 +140,24 @@ fn boot_messages() -> Vec<Message> {
             }))),
         }),
     ]
+}
+
+fn letter() -> Letter {
+    let agree = agree();
+    Letter {
+        which: agree.which,
+        what: agree.what,
+        worlds: agree.worlds,
+        members: agree.members,
+        says: Says::Share(Share {
+            flag: 1,
+            contexts: [16, 0, 0],
+            first: 0,
+            owns: vec![[1; 16]],
+            lost: vec![(1, 1)],
+            known: vec![(1, 1)],
+        }),
+    }
 }
 
 fn met() -> Question {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* For survivors.sh: ranks fail one after the other while all work together, and those that are left go on until two are left.
    The first argument is where they fail: "between" operations, "while" they wait, in an "agreement", in a "shrink", with a
-   "revoke" that only they have called, on an "inter"communicator, or in several of these ("any"). */
+   "revoke" that only they have called, on an "inter"communicator, or in several of these ("any"); or all of one job at once ("job").
+   With two more, the name of a service and "serve" or "visit", two jobs with a launcher each work together. */
 #include <mpi-ext.h>
 #include <signal.h>
 #include <stdio.h>
@@ -9,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static int world_rank, world_size;
+static int world_rank, world_size, visits;
 
 #define CHECK(condition) \
     do { \
@@ -111,6 +112,42 @@ static int fails(const char *how, const char *where, int turn)
     return strcmp(how, where) == 0;
 }
 
+/* The processes of both jobs. */
+static MPI_Comm met(const char *service, int is_visitor)
+{
+    char port[MPI_MAX_PORT_NAME] = "";
+    MPI_Comm between, all;
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    if (is_visitor) {
+        int found = 0;
+        for (int tries = 0; tries < 600 && !found; tries++) {
+            if (world_rank == 0)
+                found = MPI_Lookup_name(service, MPI_INFO_NULL, port) == MPI_SUCCESS;
+            MPI_Bcast(&found, 1, MPI_INT, 0, MPI_COMM_WORLD);
+            if (!found)
+                usleep(100000);
+        }
+        CHECK(found);
+        CHECK(MPI_Comm_connect(port, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &between) == MPI_SUCCESS);
+    } else {
+        if (world_rank == 0) {
+            CHECK(MPI_Open_port(MPI_INFO_NULL, port) == MPI_SUCCESS);
+            MPI_Info user;
+            MPI_Info_create(&user);
+            MPI_Info_set(user, "isthmus_scope", "user");
+            CHECK(MPI_Publish_name(service, user, port) == MPI_SUCCESS);
+            MPI_Info_free(&user);
+        }
+        CHECK(MPI_Comm_accept(port, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &between) == MPI_SUCCESS);
+    }
+    CHECK(MPI_Intercomm_merge(between, is_visitor, &all) == MPI_SUCCESS);
+    MPI_Comm_set_errhandler(all, MPI_ERRORS_RETURN);
+    MPI_Comm_free(&between);
+    MPI_Comm_rank(all, &world_rank);
+    MPI_Comm_size(all, &world_size);
+    return all;
+}
+
 int main(int argc, char **argv)
 {
     MPI_Comm comm, smaller;
@@ -120,18 +157,24 @@ int main(int argc, char **argv)
     MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
     MPI_Comm_size(MPI_COMM_WORLD, &world_size);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-    CHECK(MPI_Comm_dup(MPI_COMM_WORLD, &comm) == MPI_SUCCESS);
+    visits = argc > 3 && strcmp(argv[3], "visit") == 0;
+    if (argc > 3)
+        comm = met(argv[2], visits);
+    else
+        CHECK(MPI_Comm_dup(MPI_COMM_WORLD, &comm) == MPI_SUCCESS);
     /* Nobody fails before all have it. */
     int all_have_it = 1;
     CHECK(is_loss(MPIX_Comm_agree(comm, &all_have_it)));
     for (;;) {
         MPI_Comm_size(comm, &size);
         MPI_Comm_rank(comm, &rank);
-        if (size <= 2)
+        if (size <= 2 || (strcmp(how, "job") == 0 && turn > 0))
             break;
         /* Another one each time: the last, the first, one in the middle. */
         int victim = turn % 3 == 0 ? size - 1 : turn % 3 == 1 ? 0 : size / 2;
         int mine = rank == victim;
+        if (strcmp(how, "job") == 0 && visits)
+            die();
         if (mine && fails(how, "between", turn))
             die();
         if (mine && fails(how, "while", turn)) {

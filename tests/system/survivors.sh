@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Programs that go on with those that are left: they agree, revoke and shrink (mpi-ext.h) while one process after the other is killed in
-# whatever it does, on one node and over two sites.
+# whatever it does, on one node and over two sites, and of two launchers.
 . "$(dirname "$0")/common.sh"
 for tool in isthmus mpicc; do
     command -v "$tool" >/dev/null 2>&1 || skip "no $tool in PATH"
@@ -16,5 +16,18 @@ for how in between while agreement shrink revoke any; do
         [ $status = 137 ] || fail "$how, $place: exit status $status: $(cat out err)"
         [ "$(grep -c 'is left, one of 2$' out)" = 2 ] || fail "$how, $place: not two are left: $(cat out err)"
     done
+done
+
+# Two jobs with a launcher each work on one communicator; all of one may fail.
+for how in any agreement shrink revoke job; do
+    service="survivors-$$-$how" left=2 first=137
+    [ $how = job ] && left=4 first=0
+    timeout -k 5 100 isthmus run --on-loss go-on -n 4 ./survivors $how "$service" serve </dev/null >out 2>err &
+    job=$!
+    timeout -k 5 100 isthmus run --on-loss go-on -n 3 ./survivors $how "$service" visit </dev/null >out.visit 2>err.visit
+    status=$?
+    wait $job
+    [ $? = $first ] && [ $status = 137 ] || fail "$how, two launchers: exit status $status: $(cat out err out.visit err.visit)"
+    [ "$(cat out out.visit | grep -c "is left, one of $left\$")" = $left ] || fail "$how, two launchers: not $left are left: $(cat out err out.visit err.visit)"
 done
 echo "survivors of processes that fail in any place agreed, shrank and went on"

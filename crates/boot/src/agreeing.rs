@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use isthmus_core::faults::Asker;
 use isthmus_core::world::World;
 use isthmus_engine::Engine;
-use isthmus_wire::agreeing::{Agree, Agreed};
 use isthmus_wire::boot::Message;
 use isthmus_wire::question::{Ask, Question, Said};
 
@@ -43,11 +42,10 @@ impl Coordinator {
 }
 
 impl Asker for Coordinator {
-    fn ask(&self, agree: Agree) -> Result<Option<u64>, String> {
+    fn ask(&self, ask: Ask) -> Result<Option<u64>, String> {
         let Some(number) = self.questions.begin() else {
             return Ok(None);
         };
-        let ask = Ask::Agree(Box::new(agree));
         match self.voice.say(&Message::Question(Question { number, ask })) {
             Ok(()) => Ok(Some(number)),
             Err(error) => {
@@ -57,28 +55,30 @@ impl Asker for Coordinator {
         }
     }
 
-    fn look(&self, engine: &mut Engine, question: u64) -> Option<Result<Agreed, String>> {
-        let heard = match self.questions.look(question) {
-            None => self.listen(engine),
-            Some(answer) => return Some(said(answer.said.map_err(|refusal| refusal.why))),
-        };
-        if let Some(answer) = self.questions.look(question) {
-            return Some(said(answer.said.map_err(|refusal| refusal.why)));
+    fn look(&self, engine: &mut Engine, question: u64) -> Option<Result<Said, String>> {
+        if let Some(answer) = self.answered(question) {
+            return Some(answer);
+        }
+        let heard = self.listen(engine);
+        if let Some(answer) = self.answered(question) {
+            return Some(answer);
         }
         let error = heard.err()?;
         self.questions.forget(question);
         Some(Err(error))
     }
 
+    fn answered(&self, question: u64) -> Option<Result<Said, String>> {
+        let answer = self.questions.look(question)?;
+        Some(answer.said.map_err(|refusal| refusal.why))
+    }
+
+    fn forget(&self, question: u64) {
+        self.questions.forget(question);
+    }
+
     fn hear(&self, engine: &mut Engine) {
         // Whoever waits for something that will not come hears of that by itself.
         let _ = self.listen(engine);
-    }
-}
-
-fn said(said: Result<Said, String>) -> Result<Agreed, String> {
-    match said? {
-        Said::Agreed(agreed) => Ok(*agreed),
-        _ => Err("the launcher answered what was not asked; please report this".to_owned()),
     }
 }

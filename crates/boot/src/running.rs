@@ -154,6 +154,7 @@ impl Running {
         let id = abroad::random().map_err(BootError::System)?;
         let world = Arc::new(World::new(0, Arc::new(places), engine).with_id(id));
         set_reacher(&world, abroad::Sockets::of(&world, None));
+        set_asker(&world, None);
         Ok(Self {
             world,
             agent: None,
@@ -280,7 +281,7 @@ impl Running {
         let goes_on = isthmus_settings::ON_LOSS.read(std::env::var_os) == Some("go-on");
         set_goes_on(&mut world.engine().lock(), goes_on);
         listen(&world, &agent)?; // A word that has come says more of losses.
-        set_asker(&world, agreeing::Coordinator::of(&world, &agent));
+        set_asker(&world, Some(agreeing::Coordinator::of(&world, &agent)));
         // What comes from other sites is the hook's business.
         let keeper = if far && inside {
             Some(start_keeper(&world)?)

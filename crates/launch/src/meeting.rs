@@ -320,9 +320,16 @@ impl Keeper {
                 fingerprint,
                 keys,
             } => prove(&secret, &fingerprint, &keys, self.client.key()),
-            Ask::Spawn { .. } | Ask::Agree(_) | Ask::Apart(_) | Ask::Met { .. } | Ask::Parted { .. } => Err(
-                Refusal::new(Kind::Unable, "this is nothing for the host at which jobs meet"),
-            ),
+            Ask::Spawn { .. }
+            | Ask::Agree(_)
+            | Ask::Apart(_)
+            | Ask::Met { .. }
+            | Ask::Parted { .. }
+            | Ask::Carry { .. }
+            | Ask::Brought(_) => Err(Refusal::new(
+                Kind::Unable,
+                "this is nothing for the host at which jobs meet",
+            )),
         })
     }
 

@@ -17,6 +17,7 @@ use crate::asker::Asker;
 use crate::chosen::Choices;
 use crate::context::{self, Contexts};
 use crate::error::Result;
+use crate::faults::Carrying;
 use crate::group::Group;
 use crate::links::known::WorldLinks;
 use crate::meeting::Abroad;
@@ -52,6 +53,8 @@ pub struct World {
     pub(crate) revocable: Arc<Revocable>,
     /// By whom members agree; without a launcher there is nobody to ask.
     pub(crate) asker: OnceLock<Arc<dyn Asker>>,
+    /// What launchers of two jobs say to each other.
+    pub(crate) carrying: Arc<Carrying>,
 }
 
 impl World {
@@ -85,6 +88,7 @@ impl World {
             abroad: Abroad::default(),
             revocable,
             asker: OnceLock::new(),
+            carrying: Arc::default(),
         }
     }
 

@@ -96,54 +96,22 @@ impl Agree {
 
     pub(crate) fn write(&self, w: &mut Writer) {
         w.u8(self.what as u8);
-        w.fixed(&self.which.scope)
-            .u32(self.which.context)
-            .u64(self.which.round)
-            .u32(self.flag);
+        write_which(w, self.which);
+        w.u32(self.flag);
         write_contexts(w, self.contexts);
         w.list(&self.worlds, |w, world| {
             w.fixed(world);
         });
-        w.list(&self.members, |w, range| {
-            w.u16(range.world).u32(range.first).u32(range.count);
-        });
+        write_members(w, &self.members);
         write_places(w, &self.known);
     }
 
     pub(crate) fn read(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        let what = match r.u8("what is agreed on")? {
-            1 => What::Number,
-            2 => What::Members,
-            other => return Err(invalid("what is agreed on", u64::from(other))),
-        };
-        let which = Which {
-            scope: r.fixed("scope")?,
-            context: r.u32("context")?,
-            round: r.u64("round")?,
-        };
+        let what = read_what(r)?;
+        let which = read_which(r)?;
         let (flag, contexts) = (r.u32("flag")?, read_contexts(r)?);
-        let worlds = r.list("worlds", |r| r.fixed("world"))?;
-        if !(1..=MAX_WORLDS).contains(&worlds.len()) {
-            return Err(invalid("worlds", worlds.len() as u64));
-        }
-        let mut total = 0;
-        let members = r.list("members", |r| {
-            let range = Members {
-                world: r.u16("world of members")?,
-                first: r.u32("first member")?,
-                count: r.u32("members")?,
-            };
-            let end = u64::from(range.first) + u64::from(range.count);
-            total += u64::from(range.count);
-            let is_right = range.count > 0 && usize::from(range.world) < worlds.len() && end <= u64::from(u32::MAX);
-            match is_right && total <= u64::from(MAX_MEMBERS) {
-                true => Ok(range),
-                false => Err(invalid("members", total)),
-            }
-        })?;
-        if total == 0 {
-            return Err(invalid("members", 0));
-        }
+        let worlds = read_worlds(r)?;
+        let members = read_members(r, worlds.len())?;
         Ok(Self {
             what,
             which,
@@ -197,24 +165,81 @@ pub fn places(pieces: &[Places]) -> impl Iterator<Item = u32> + '_ {
         .flat_map(|&(first, count)| first..first.saturating_add(count))
 }
 
-fn write_contexts(w: &mut Writer, contexts: [u32; 3]) {
+pub(crate) fn write_which(w: &mut Writer, which: Which) {
+    w.fixed(&which.scope).u32(which.context).u64(which.round);
+}
+
+pub(crate) fn read_which(r: &mut Reader<'_>) -> Result<Which, DecodeError> {
+    Ok(Which {
+        scope: r.fixed("scope")?,
+        context: r.u32("context")?,
+        round: r.u64("round")?,
+    })
+}
+
+pub(crate) fn read_what(r: &mut Reader<'_>) -> Result<What, DecodeError> {
+    match r.u8("what is agreed on")? {
+        1 => Ok(What::Number),
+        2 => Ok(What::Members),
+        other => Err(invalid("what is agreed on", u64::from(other))),
+    }
+}
+
+pub(crate) fn read_worlds(r: &mut Reader<'_>) -> Result<Vec<[u8; 16]>, DecodeError> {
+    let worlds = r.list("worlds", |r| r.fixed("world"))?;
+    match (1..=MAX_WORLDS).contains(&worlds.len()) {
+        true => Ok(worlds),
+        false => Err(invalid("worlds", worlds.len() as u64)),
+    }
+}
+
+pub(crate) fn write_members(w: &mut Writer, members: &[Members]) {
+    w.list(members, |w, range| {
+        w.u16(range.world).u32(range.first).u32(range.count);
+    });
+}
+
+/// Of so many worlds.
+pub(crate) fn read_members(r: &mut Reader<'_>, worlds: usize) -> Result<Vec<Members>, DecodeError> {
+    let mut total = 0;
+    let members = r.list("members", |r| {
+        let range = Members {
+            world: r.u16("world of members")?,
+            first: r.u32("first member")?,
+            count: r.u32("members")?,
+        };
+        let end = u64::from(range.first) + u64::from(range.count);
+        total += u64::from(range.count);
+        let is_right = range.count > 0 && usize::from(range.world) < worlds && end <= u64::from(u32::MAX);
+        match is_right && total <= u64::from(MAX_MEMBERS) {
+            true => Ok(range),
+            false => Err(invalid("members", total)),
+        }
+    })?;
+    match total {
+        0 => Err(invalid("members", 0)),
+        _ => Ok(members),
+    }
+}
+
+pub(crate) fn write_contexts(w: &mut Writer, contexts: [u32; 3]) {
     contexts.into_iter().for_each(|context| {
         w.u32(context);
     });
 }
 
-fn read_contexts(r: &mut Reader<'_>) -> Result<[u32; 3], DecodeError> {
+pub(crate) fn read_contexts(r: &mut Reader<'_>) -> Result<[u32; 3], DecodeError> {
     Ok([r.u32("context")?, r.u32("context")?, r.u32("context")?])
 }
 
-fn write_places(w: &mut Writer, places: &[Places]) {
+pub(crate) fn write_places(w: &mut Writer, places: &[Places]) {
     w.list(places, |w, (first, count)| {
         w.u32(*first).u32(*count);
     });
 }
 
 /// They rise, and none is there twice.
-fn read_places(r: &mut Reader<'_>, field: &'static str) -> Result<Vec<Places>, DecodeError> {
+pub(crate) fn read_places(r: &mut Reader<'_>, field: &'static str) -> Result<Vec<Places>, DecodeError> {
     let mut end = 0;
     r.list(field, |r| {
         let (first, count) = (r.u32(field)?, r.u32(field)?);

@@ -50,6 +50,7 @@ pub mod guard;
 pub mod hello;
 pub mod joined;
 pub mod joining;
+pub mod letter;
 pub mod links;
 pub mod partitioned;
 pub mod place;

@@ -27,6 +27,8 @@
 //! | 10 | `Met` | meeting 16 bytes, \[group ([`joined`](crate::joined))\] |
 //! | 11 | `Parted` | meeting 16 bytes |
 //! | 12 | `Prove` | secret 16 bytes, fingerprint 32 bytes, \[name of a key text\] |
+//! | 13 | `Carry` | which agreement, u8 (1 or 0: what became of the last letter follows) ([`letter`](crate::letter)) |
+//! | 14 | `Brought` | [`letter`](crate::letter) |
 //!
 //! A scope is 1 (the job) or 2 (the user). An answer is `number: u64`, `what: u8`, fields:
 //!
@@ -40,11 +42,14 @@
 //! | 5 | `Entry` | [`entry`](crate::entry) |
 //! | 6 | `Ports` | \[port u16\] |
 //! | 7 | `Proofs` | \[proof 16 bytes\] |
+//! | 8 | `Errand` | [`letter`](crate::letter) |
+//! | 9 | `Back` | [`letter`](crate::letter) |
 
-use crate::agreeing::{Agree, Agreed};
+use crate::agreeing::{Agree, Agreed, Which, read_which, write_which};
 use crate::codec::{DecodeError, Reader, Writer};
 use crate::entry::{Entry, MAX_ENTRIES};
 use crate::joined::{Group, read_groups};
+use crate::letter::{Back, Errand, Letter};
 use crate::port::{Proof, provable};
 use crate::reason::{cut, read_reason};
 
@@ -176,6 +181,17 @@ pub enum Ask {
         /// Names of keys, [`MAX_PROOFS`](crate::port::MAX_PROOFS) at most; empty: all that there are.
         keys: Vec<String>,
     },
+    /// It can carry letters to members of another launcher. Answered when there is one ([`Said::Errand`]), or none will
+    /// come any more ([`Said::Done`]).
+    Carry {
+        /// About which agreement.
+        which: Which,
+        /// What became of the last one.
+        back: Option<Back>,
+    },
+    /// A member of another launcher has brought a letter of that one. Answered ([`Said::Back`]) when what it asks for is
+    /// done.
+    Brought(Box<Letter>),
 }
 
 /// A question with its number.
@@ -209,6 +225,10 @@ pub enum Said {
     Ports(Vec<u16>),
     /// Of the keys, in any order.
     Proofs(Vec<Proof>),
+    /// A letter to carry.
+    Errand(Box<Errand>),
+    /// What became of a letter.
+    Back(Back),
 }
 
 /// What is wrong with what was asked.
@@ -282,6 +302,16 @@ impl Question {
             } => w.u8(12).fixed(secret).fixed(fingerprint).list(keys, |w, key| {
                 w.text(key);
             }),
+            Ask::Carry { which, back } => {
+                write_which(w.u8(13), *which);
+                w.u8(back.is_some().into());
+                back.iter().for_each(|back| back.write(w));
+                w
+            }
+            Ask::Brought(letter) => {
+                letter.write(w.u8(14));
+                w
+            }
         };
     }
 
@@ -336,6 +366,15 @@ impl Question {
                     .list("names of keys", |r| text(r, "name of a key", MAX_KEY))
                     .and_then(provable)?,
             },
+            13 => Ask::Carry {
+                which: read_which(r)?,
+                back: match r.u8("whether a letter is back")? {
+                    0 => None,
+                    1 => Some(Back::read(r)?),
+                    other => return Err(invalid("whether a letter is back", other)),
+                },
+            },
+            14 => Ask::Brought(Box::new(Letter::read(r)?)),
             other => return Err(invalid("what is asked", other)),
         };
         Ok(Self { number, ask })
@@ -359,6 +398,14 @@ impl Answer {
             }
             Ok(Said::Entry(entry)) => {
                 entry.write(w.u8(5));
+                w
+            }
+            Ok(Said::Errand(errand)) => {
+                errand.write(w.u8(8));
+                w
+            }
+            Ok(Said::Back(back)) => {
+                back.write(w.u8(9));
                 w
             }
             Ok(Said::Ports(ports)) => w.u8(6).list(ports, |w, port| {
@@ -395,6 +442,8 @@ impl Answer {
             5 => Ok(Said::Entry(Entry::read(r)?)),
             6 => Ok(Said::Ports(few("ports", r.list("ports", |r| r.u16("port"))?)?)),
             7 => Ok(Said::Proofs(provable(r.list("proofs", |r| r.fixed("proof"))?)?)),
+            8 => Ok(Said::Errand(Box::new(Errand::read(r)?))),
+            9 => Ok(Said::Back(Back::read(r)?)),
             other => return Err(invalid("what is said", other)),
         };
         Ok(Self { number, said })

@@ -4,16 +4,32 @@
 //! An agreement is over when each of its members has asked or does not take part any more. Then all that live are
 //! answered the same, once; answers that are lost on their way are given again by `answering`. So no two of them can be
 //! told different things, and nobody waits for a process that has failed.
+//!
+//! `between`: members of two launchers. `naming`: which processes members are.
 
+use between::{Between, Posted};
 use isthmus_identity::derived;
 use isthmus_job::coallocation::{Subjobs, takes_part, world_of};
 use isthmus_wire::agreeing::{Agree, Agreed, Members, What, Which, pieces, places};
+use isthmus_wire::letter::Share;
 use isthmus_wire::question::{Kind, Refusal, Said};
+use naming::{Named, resolve, same_members};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
+mod between;
+mod naming;
+
+const DIFFERENT: &str = "members of this communicator call different functions: one agrees (MPIX_Comm_agree), another one shrinks \
+                         (MPIX_Comm_shrink); call the same in the same order at all of them";
+const OTHERS: &str = "members of an agreement name different processes; please report this";
+const INHERITED: &str = "the communicator has processes of a job with another launcher, and this job was taken up by a launcher that has not \
+                         begun it; shrink or agree on a communicator of this job's processes";
+
 /// A process: subjob and index.
 type Process = (usize, u32);
+/// A member; `None`: one of another launcher.
+type Member = Option<Process>;
 
 /// An answer for a process that has asked: the number of its question, and what it is told.
 pub(super) type Told = (Process, u64, Result<Said, Refusal>);
@@ -28,6 +44,8 @@ pub(super) struct Agreements {
     doubtful: bool,
     /// The job was begun by another launcher, which may have answered some.
     inherited: bool,
+    /// Letters of other launchers.
+    posted: Posted,
 }
 
 #[derive(Debug)]
@@ -36,10 +54,12 @@ struct Agreement {
     /// As the first one said it, with the process that each place stands for.
     worlds: Vec<[u8; 16]>,
     ranges: Vec<Members>,
-    members: Arc<[Process]>,
+    members: Arc<[Member]>,
     /// Who has not asked, and takes part as far as is known.
     missing: BTreeSet<Process>,
     wishes: BTreeMap<Process, Wish>,
+    /// If there are members of another launcher.
+    between: Option<Between>,
 }
 
 /// What a member has said.
@@ -49,59 +69,6 @@ struct Wish {
     flag: u32,
     contexts: [u32; 3],
     known: BTreeSet<u32>,
-}
-
-/// The processes that a member names.
-fn resolve(
-    known: &HashMap<[u8; 16], usize>,
-    subjobs: &Subjobs,
-    by: Process,
-    agree: &Agree,
-) -> Result<Arc<[Process]>, Refusal> {
-    let refused = |why: &str| Err(Refusal::new(Kind::Unable, why));
-    let mut worlds: Vec<Vec<(usize, u32)>> = Vec::with_capacity(agree.worlds.len());
-    for (at, name) in agree.worlds.iter().enumerate() {
-        // Its own world is known by itself, also to a launcher that has taken the job up.
-        let site = if at == 0 { Some(by.0) } else { known.get(name).copied() };
-        let Some(world) = site.and_then(|site| world_of(subjobs, site)) else {
-            return refused(
-                "the communicator has processes of a job with another launcher, and only processes of one launcher can agree on \
-                 losses; shrink or agree on a communicator of this job's processes",
-            );
-        };
-        worlds.push(world.collect());
-    }
-    let all: u64 = worlds.iter().flatten().map(|(_, size)| u64::from(*size)).sum();
-    if u64::from(agree.count()) > all {
-        return refused("an agreement names more processes than there are; please report this");
-    }
-    let mut members = Vec::with_capacity(agree.count() as usize);
-    for range in &agree.members {
-        let world = worlds.get(usize::from(range.world)).map_or(&[][..], |world| world);
-        for rank in range.first..range.first + range.count {
-            match process_of(world, rank) {
-                Some(process) => members.push(process),
-                None => return refused("an agreement names a process that is not there; please report this"),
-            }
-        }
-    }
-    let different: BTreeSet<&Process> = members.iter().collect();
-    if different.len() != members.len() || !different.contains(&by) {
-        return refused("an agreement names a process twice, or not the one that asks; please report this");
-    }
-    Ok(members.into())
-}
-
-/// The process with this rank in a world of these subjobs.
-fn process_of(world: &[(usize, u32)], rank: u32) -> Option<Process> {
-    let mut first = 0;
-    for &(site, size) in world {
-        if rank - first < size {
-            return Some((site, rank - first));
-        }
-        first += size;
-    }
-    None
 }
 
 impl Agreements {
@@ -127,12 +94,15 @@ impl Agreements {
         inherited: bool,
     ) -> Vec<Told> {
         self.inherited = inherited;
-        let members = match self.open.get(&agree.which) {
-            Some(open) if open.worlds == agree.worlds && open.ranges == agree.members => Ok(open.members.clone()),
+        let named = match self.open.get(&agree.which) {
+            Some(open) if open.worlds == agree.worlds && open.ranges == agree.members => Ok(open.named()),
             _ => resolve(&self.worlds, subjobs, by, &agree),
         };
-        match members {
-            Ok(members) => self.ask(by, question, agree, members, |(site, index)| {
+        match named {
+            Ok(named) if named.decides.is_some() && inherited => {
+                vec![(by, question, Err(Refusal::new(Kind::Unable, INHERITED)))]
+            }
+            Ok(named) => self.ask(by, question, agree, named, |(site, index)| {
                 takes_part(subjobs, site, index)
             }),
             Err(refusal) => vec![(by, question, Err(refusal))],
@@ -168,10 +138,11 @@ impl Agreements {
         by: Process,
         question: u64,
         agree: Agree,
-        members: Arc<[Process]>,
+        named: Named,
         takes_part: impl Fn(Process) -> bool,
     ) -> Vec<Told> {
         let which = agree.which;
+        let is_new = !self.open.contains_key(&which);
         let mut told = if self.inherited {
             self.forgo(by, which)
         } else {
@@ -181,8 +152,9 @@ impl Agreements {
             what: agree.what,
             worlds: agree.worlds.clone(),
             ranges: agree.members.clone(),
-            missing: members.iter().copied().filter(|&member| takes_part(member)).collect(),
-            members,
+            missing: named.own().filter(|&member| takes_part(member)).collect(),
+            between: named.decides.map(|decides| Between::new(decides, &named.members)),
+            members: named.members,
             wishes: BTreeMap::new(),
         });
         if let Some(why) = open.objection(by, &agree) {
@@ -197,6 +169,12 @@ impl Agreements {
             known: places(&agree.known).collect(),
         };
         open.wishes.insert(by, wish);
+        if is_new {
+            // Letters that have come before anybody has asked.
+            for (holder, question, letter) in self.posted.take_early(which) {
+                told.extend(self.deliver(holder, question, letter, &takes_part));
+            }
+        }
         told.extend(self.settle(which, &takes_part));
         told
     }
@@ -223,6 +201,7 @@ impl Agreements {
 
     /// Some may not take part any more; who is told what.
     fn look_again(&mut self, takes_part: impl Fn(Process) -> bool) -> Vec<Told> {
+        self.posted.forget(&takes_part);
         let open: Vec<Which> = self.open.keys().copied().collect();
         open.into_iter()
             .flat_map(|which| self.settle(which, &takes_part))
@@ -235,60 +214,121 @@ impl Agreements {
             return Vec::new();
         };
         open.missing.retain(|&member| takes_part(member));
-        if !open.missing.is_empty() {
-            return Vec::new();
+        let mut told = Vec::new();
+        let result = match open.between.is_some() {
+            true => open.settle_between(which, takes_part, &mut told),
+            false => open.missing.is_empty().then(|| Ok(open.combined(takes_part, None))),
+        };
+        if let Some(result) = result {
+            told.extend(self.end(which, result, takes_part));
         }
+        told
+    }
+
+    /// All own members that live are told this result.
+    fn end(
+        &mut self,
+        which: Which,
+        result: Result<Agreed, String>,
+        takes_part: &impl Fn(Process) -> bool,
+    ) -> Vec<Told> {
         let Some(over) = self.open.remove(&which) else {
             return Vec::new();
         };
-        over.result(takes_part)
+        let living = over.living(takes_part);
+        let mut told: Vec<Told> = living
+            .map(|(member, wish)| {
+                let said = result.clone().map(|agreed| Said::Agreed(Box::new(agreed)));
+                (
+                    member,
+                    wish.question,
+                    said.map_err(|why| Refusal::new(Kind::Unable, why)),
+                )
+            })
+            .collect();
+        if let Some(between) = over.between {
+            self.posted.is_over(which);
+            told.extend(between.dismiss(result.err().as_deref()));
+        }
+        told
     }
 }
 
 impl Agreement {
+    /// Its members, as [`resolve`] gives them.
+    fn named(&self) -> Named {
+        Named {
+            members: self.members.clone(),
+            decides: self.between.as_ref().map(Between::decides),
+        }
+    }
+
+    /// Own members that have asked and live.
+    fn living<'a>(
+        &'a self,
+        takes_part: &'a impl Fn(Process) -> bool,
+    ) -> impl Iterator<Item = (Process, &'a Wish)> + 'a {
+        let all = self.wishes.iter().map(|(&member, wish)| (member, wish));
+        all.filter(|(member, _)| takes_part(*member))
+    }
+
     /// What is wrong with what a member asks.
     fn objection(&self, by: Process, agree: &Agree) -> Option<&'static str> {
         if self.what != agree.what {
-            return Some(
-                "members of this communicator call different functions: one agrees (MPIX_Comm_agree), another one shrinks \
-                 (MPIX_Comm_shrink); call the same in the same order at all of them",
-            );
+            return Some(DIFFERENT);
         }
         // Each names its own world first, so ranges of several worlds may be written in different ways.
-        let same = self.worlds != agree.worlds || self.ranges == agree.members;
-        if !same || self.members.len() != agree.count() as usize || !self.members.contains(&by) {
-            return Some("members of an agreement name different processes; please report this");
+        let same = same_members((&self.worlds, &self.ranges), (&agree.worlds, &agree.members));
+        if !same || !self.members.contains(&Some(by)) {
+            return Some(OTHERS);
         }
         self.wishes
             .contains_key(&by)
             .then_some("a process asks twice for one agreement; please report this")
     }
 
-    /// The same for all that live.
-    fn result(self, takes_part: &impl Fn(Process) -> bool) -> Vec<Told> {
+    /// What all that live are told. `share`: what those of another launcher have said; without it none of them lives.
+    fn combined(&self, takes_part: &impl Fn(Process) -> bool, share: Option<&Share>) -> Agreed {
         let lives = |member: &Process| self.wishes.contains_key(member) && takes_part(*member);
-        let lost: Vec<u32> = (0..)
-            .zip(self.members.iter())
-            .filter(|(_, m)| !lives(m))
-            .map(|(at, _)| at)
-            .collect();
-        let living = || {
-            self.members
-                .iter()
-                .filter(|member| lives(member))
-                .filter_map(|m| self.wishes.get(m))
+        let abroad: Option<BTreeSet<u32>> = share.map(|share| places(&share.lost).collect());
+        let is_lost = |place: u32, member: &Member| match (member, &abroad) {
+            (Some(own), _) => !lives(own),
+            (None, Some(lost)) => lost.contains(&place),
+            (None, None) => true,
         };
-        let is_news = |place: &u32| living().any(|wish| !wish.known.contains(place));
-        let agreed = Agreed {
-            // Of those too that have failed since.
-            flag: self.wishes.values().fold(u32::MAX, |all, wish| all & wish.flag),
-            contexts: living().next().map_or([0; 3], |wish| wish.contexts),
+        let all = (0..).zip(self.members.iter());
+        let lost: Vec<u32> = all
+            .filter(|(place, member)| is_lost(*place, member))
+            .map(|(place, _)| place)
+            .collect();
+        let known: Option<BTreeSet<u32>> = share.map(|share| places(&share.known).collect());
+        let is_news = |place: &u32| {
+            let elsewhere = known.as_ref().is_some_and(|known| !known.contains(place));
+            elsewhere || self.living(takes_part).any(|(_, wish)| !wish.known.contains(place))
+        };
+        // Of those too that have failed since.
+        let flag = self.wishes.values().fold(u32::MAX, |all, wish| all & wish.flag);
+        let first = self.first(takes_part);
+        let contexts = match (first, share) {
+            (Some((place, _)), Some(share)) if share.first < place => share.contexts,
+            (None, Some(share)) => share.contexts,
+            (Some((_, wish)), _) => wish.contexts,
+            (None, None) => [0; 3],
+        };
+        Agreed {
+            flag: share.map_or(flag, |share| flag & share.flag),
+            contexts,
             news: lost.iter().any(is_news),
             lost: pieces(lost),
-        };
-        let told = self.wishes.iter().filter(|(member, _)| lives(member));
-        told.map(|(&member, wish)| (member, wish.question, Ok(Said::Agreed(Box::new(agreed.clone())))))
-            .collect()
+        }
+    }
+
+    /// The first own member that lives, with its place.
+    fn first(&self, takes_part: &impl Fn(Process) -> bool) -> Option<(u32, &Wish)> {
+        let mut own = (0..)
+            .zip(self.members.iter())
+            .filter_map(|(place, member)| Some((place, (*member)?)));
+        own.find_map(|(place, member)| Some((place, self.wishes.get(&member).filter(|_| takes_part(member))?)))
     }
 }
 

@@ -66,6 +66,19 @@ fn consider(job: &mut Coordinator, by: Process, number: u64, ask: Ask) -> Option
             answer_all(job, told);
             return None;
         }
+        Ask::Carry { which, back } => {
+            let told = job.agreements.carry(job.machine.subjobs(), by, number, which, back);
+            answer_all(job, told);
+            return None;
+        }
+        Ask::Brought(letter) => {
+            let inherited = job.shared.is_taken_up();
+            let told = job
+                .agreements
+                .bring(job.machine.subjobs(), by, number, *letter, inherited);
+            answer_all(job, told);
+            return None;
+        }
         Ask::Apart(apart) => {
             set_apart(&mut job.machine, by.0, by.1, apart);
             Ok(Said::Done)

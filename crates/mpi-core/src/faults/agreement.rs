@@ -7,7 +7,9 @@ use isthmus_abi::constants as abi;
 use isthmus_engine::{Activity, Completion, Engine, EngineError, Peer, Request, acknowledged, losses};
 use isthmus_wire::agreeing::{Agree, Agreed, Members, What, Which, pieces, places};
 use isthmus_wire::joining::Name;
+use isthmus_wire::question::{Ask, Said};
 
+use super::errands::Errands;
 use crate::asker::Asker;
 use crate::comm::{Comm, joined, next_agreement};
 use crate::error::Result;
@@ -26,12 +28,14 @@ struct Agreeing {
     question: u64,
     everybody: Group,
     then: Option<Then>,
+    /// With members of other jobs: what it does for its launcher meanwhile.
+    errands: Option<Errands>,
 }
 
 impl Activity for Agreeing {
     fn advance(&mut self, engine: &mut Engine) -> Option<Completion> {
         if let Some(agree) = &self.agree {
-            match self.asker.ask(agree.clone()) {
+            match self.asker.ask(Ask::Agree(Box::new(agree.clone()))) {
                 Ok(Some(question)) => (self.agree, self.question) = (None, question),
                 Ok(None) => {
                     self.asker.hear(engine);
@@ -40,13 +44,21 @@ impl Activity for Agreeing {
                 Err(why) => return self.ends(engine, Err(why)),
             }
         }
-        let answer = self.asker.look(engine, self.question)?;
-        self.ends(engine, answer)
+        let Some(answer) = self.asker.look(engine, self.question) else {
+            if let Some(errands) = &mut self.errands {
+                errands.advance(&*self.asker, engine);
+            }
+            return None;
+        };
+        self.ends(engine, answer.and_then(said))
     }
 }
 
 impl Agreeing {
     fn ends(&mut self, engine: &mut Engine, answer: std::result::Result<Agreed, String>) -> Option<Completion> {
+        if let Some(errands) = &mut self.errands {
+            errands.end(&*self.asker);
+        }
         // What all have agreed on is known here from now on, whatever else has been heard.
         if let Ok(agreed) = &answer {
             let lost: Vec<Peer> = self
@@ -68,6 +80,13 @@ impl Agreeing {
     fn lost<'a>(&'a self, agreed: &'a Agreed) -> impl Iterator<Item = Peer> + 'a {
         let members = self.everybody.members();
         places(&agreed.lost).filter_map(|place| members.get(place as usize).copied())
+    }
+}
+
+fn said(said: Said) -> std::result::Result<Agreed, String> {
+    match said {
+        Said::Agreed(agreed) => Ok(*agreed),
+        _ => Err("the launcher answered what was not asked; please report this".to_owned()),
     }
 }
 
@@ -125,8 +144,12 @@ pub(super) fn start(
         members,
         known: pieces(known(world, comm)),
     };
+    let group = everybody.group();
+    let errands =
+        joined::is_joined(comm).then(|| Errands::new(agree.which, group.clone(), world.me(), world.carrying.clone()));
     Ok(world.engine().start_activity(Box::new(Agreeing {
         asker: asker.clone(),
+        errands,
         agree: Some(agree),
         question: 0,
         everybody: everybody.group().clone(),

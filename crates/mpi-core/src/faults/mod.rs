@@ -4,7 +4,8 @@
 //! * this file: who has failed, and what of that the program has acknowledged;
 //! * `revoke`: a communicator on which nothing is possible any more, at all members;
 //! * `agreement`: members agree on a number, whoever fails meanwhile;
-//! * `shrink`: on a communicator of those that are left.
+//! * `shrink`: on a communicator of those that are left;
+//! * `carrying`, `errands`: what launchers of two jobs say to each other goes by their processes.
 //!
 //! Who has failed, the coordinator decides ([`isthmus_engine::losses`]), so all processes agree on that.
 
@@ -17,18 +18,22 @@ use crate::group::Group;
 use crate::world::World;
 
 mod agreement;
+mod carrying;
+mod errands;
 mod revoke;
 mod shrink;
 
 pub use crate::asker::Asker;
 pub use crate::comm::usable;
 pub use agreement::{agree, agree_later};
+pub(crate) use carrying::Carrying;
 pub use revoke::revoke;
 pub use shrink::{shrink, shrink_later};
 
-/// By whom members agree.
-pub fn set_asker(world: &World, asker: Arc<dyn Asker>) {
-    _ = world.asker.set(asker);
+/// By whom members agree; `None`: the program was started without a launcher.
+pub fn set_asker(world: &Arc<World>, asker: Option<Arc<dyn Asker>>) {
+    world.carrying.begin(world, asker.clone());
+    _ = asker.map(|asker| world.asker.set(asker));
 }
 
 /// Members of a communicator (of both groups) that have failed, in the order in which this process has learnt of it,

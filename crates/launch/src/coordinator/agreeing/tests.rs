@@ -4,10 +4,10 @@ use std::cell::RefCell;
 use std::collections::HashSet;
 
 /// A generator with a seed: xorshift64*.
-struct Chance(u64);
+pub(super) struct Chance(pub(super) u64);
 
 impl Chance {
-    fn below(&mut self, bound: usize) -> usize {
+    pub(super) fn below(&mut self, bound: usize) -> usize {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;
@@ -42,7 +42,7 @@ fn agree(round: u64, members: u32, flag: u32, known: Vec<u32>) -> Agree {
 /// A coordinator whose processes may fail, and what they were told.
 struct Job {
     agreements: Agreements,
-    members: Arc<[Process]>,
+    members: Arc<[Member]>,
     failed: RefCell<HashSet<Process>>,
 }
 
@@ -50,7 +50,7 @@ impl Job {
     fn new(members: u32) -> Self {
         Self {
             agreements: Agreements::default(),
-            members: (0..members).map(|index| (0, index)).collect(),
+            members: (0..members).map(|index| Some((0, index))).collect(),
             failed: RefCell::default(),
         }
     }
@@ -58,9 +58,12 @@ impl Job {
     fn ask(&mut self, by: u32, agree: Agree) -> Vec<Told> {
         let failed = self.failed.borrow();
         let question = agree.which.round;
-        let members = self.members.clone();
+        let named = Named {
+            members: self.members.clone(),
+            decides: None,
+        };
         self.agreements
-            .ask((0, by), question, agree, members, |process| !failed.contains(&process))
+            .ask((0, by), question, agree, named, |process| !failed.contains(&process))
     }
 
     fn kill(&mut self, index: u32) -> Vec<Told> {

@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Processes of two jobs that agree again and again. What they say takes its time, processes fail at any moment, a whole
+//! job does, or nothing passes between the two any more.
+
+use super::super::super::tests::Chance;
+use super::*;
+use std::collections::HashMap;
+
+/// A process: of which job, and its index there.
+type Member = (usize, u32);
+
+/// What is on its way to somebody.
+enum Mail {
+    /// To the launcher of a process, from that one.
+    Agree(u64, Agree),
+    Carry(u64, u64, Option<Back>),
+    Brought(u64, Letter),
+    /// From its launcher.
+    Answer(Told),
+}
+
+/// A letter on its way to a member of the other job, or back.
+struct Carried {
+    from: Member,
+    to: Member,
+    /// `None`: it is at the other launcher, who is asked this.
+    at: At,
+    /// Whoever has sent it does not wait for it any more.
+    is_forgotten: bool,
+}
+
+enum At {
+    Going(Letter),
+    Asked(u64),
+    Back(Back),
+}
+
+#[derive(Default, Clone)]
+struct Process {
+    round: u64,
+    question: u64,
+    asks: Option<u64>,
+    known: Vec<u32>,
+}
+
+struct World {
+    sides: [Side; 2],
+    processes: HashMap<Member, Process>,
+    /// In order for each process, to its launcher and from it.
+    up: HashMap<Member, VecDeque<Mail>>,
+    down: HashMap<Member, VecDeque<Mail>>,
+    carried: Vec<Carried>,
+    /// To whom each errand still may go.
+    errands: HashMap<Member, Vec<(Letter, VecDeque<Member>)>>,
+    is_cut: bool,
+    /// By side and round.
+    told: [HashMap<u64, Agreed>; 2],
+}
+
+impl World {
+    fn new(sizes: [u32; 2]) -> Self {
+        let all = (0..2).flat_map(|side| (0..sizes[side]).map(move |index| (side, index)));
+        Self {
+            sides: [Side::new(0, sizes), Side::new(1, sizes)],
+            processes: all.map(|member| (member, Process::default())).collect(),
+            up: HashMap::new(),
+            down: HashMap::new(),
+            carried: Vec::new(),
+            errands: HashMap::new(),
+            is_cut: false,
+            told: [HashMap::new(), HashMap::new()],
+        }
+    }
+
+    fn living(&self) -> Vec<Member> {
+        let mut all: Vec<Member> = self.processes.keys().copied().filter(|m| self.lives(*m)).collect();
+        all.sort_unstable();
+        all
+    }
+
+    fn lives(&self, member: Member) -> bool {
+        self.sides[member.0].lives(member.1)
+    }
+
+    fn number(&mut self, member: Member) -> u64 {
+        let process = self.processes.get_mut(&member).unwrap();
+        process.question += 1;
+        process.question
+    }
+
+    fn say(&mut self, member: Member, mail: Mail) {
+        self.up.entry(member).or_default().push_back(mail);
+    }
+
+    fn answer(&mut self, side: usize, told: Vec<Told>) {
+        for told in told {
+            self.down
+                .entry((side, told.0.1))
+                .or_default()
+                .push_back(Mail::Answer(told));
+        }
+    }
+
+    /// A process begins to agree, and is ready to carry letters.
+    fn begin(&mut self, member: Member, flag: u32) {
+        let question = self.number(member);
+        let process = self.processes.get_mut(&member).unwrap();
+        process.asks = Some(question);
+        let (round, known) = (process.round, process.known.clone());
+        let agree = self.sides[member.0].agree(round, flag, known);
+        self.say(member, Mail::Agree(question, agree));
+        self.is_ready(member, round, None);
+    }
+
+    fn is_ready(&mut self, member: Member, round: u64, was: Option<Back>) {
+        let question = self.number(member);
+        self.say(member, Mail::Carry(question, round, was));
+    }
+
+    /// A launcher hears the next thing of one of its processes.
+    fn hear(&mut self, member: Member) {
+        let Some(mail) = self.up.get_mut(&member).and_then(VecDeque::pop_front) else {
+            return;
+        };
+        let side = &mut self.sides[member.0];
+        let told = match mail {
+            Mail::Agree(question, agree) => side.ask(member.1, question, agree),
+            Mail::Carry(question, round, was) => side.carry(member.1, question, round, was),
+            Mail::Brought(question, letter) => side.bring(member.1, question, letter),
+            Mail::Answer(_) => unreachable!(),
+        };
+        self.answer(member.0, told);
+    }
+
+    /// A process hears the next thing of its launcher.
+    fn listen(&mut self, member: Member, chance: &mut Chance) {
+        let Some(Mail::Answer(told)) = self.down.get_mut(&member).and_then(VecDeque::pop_front) else {
+            return;
+        };
+        if let Some(result) = result(&told) {
+            return self.take(member, told.1, result.unwrap());
+        }
+        match told.2.unwrap() {
+            Said::Errand(errand) => {
+                let mut to: Vec<Member> = places(&errand.to)
+                    .map(|place| match place.checked_sub(self.sides[0].sizes[0]) {
+                        Some(index) => (1, index),
+                        None => (0, place),
+                    })
+                    .collect();
+                let first = chance.below(to.len());
+                to.rotate_left(first);
+                self.errands.entry(member).or_default().push((errand.letter, to.into()));
+                self.go(member);
+            }
+            Said::Back(back) => {
+                let is_it = |c: &&mut Carried| c.to == member && matches!(c.at, At::Asked(q) if q == told.1);
+                if let Some(carried) = self.carried.iter_mut().find(is_it) {
+                    carried.at = At::Back(back);
+                }
+            }
+            Said::Done => {}
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// A process takes its errand to the next one to whom it may go.
+    fn go(&mut self, from: Member) {
+        let Some((letter, mut to)) = self.errands.get_mut(&from).and_then(Vec::pop) else {
+            return;
+        };
+        let round = letter.which.round;
+        match to.pop_front().filter(|_| !self.is_cut) {
+            None => self.is_ready(from, round, Some(Back::Nobody)),
+            Some(next) if !self.lives(next) => {
+                self.errands.entry(from).or_default().push((letter, to));
+                self.go(from);
+            }
+            Some(next) => {
+                let at = At::Going(letter.clone());
+                self.carried.push(Carried {
+                    from,
+                    to: next,
+                    at,
+                    is_forgotten: false,
+                });
+                self.errands.entry(from).or_default().push((letter, to));
+            }
+        }
+    }
+
+    /// Something between the two jobs arrives.
+    fn arrive(&mut self, at: usize) {
+        let Carried {
+            from,
+            to,
+            at,
+            is_forgotten,
+        } = self.carried.swap_remove(at);
+        match at {
+            At::Going(letter) => {
+                let question = self.number(to);
+                self.say(to, Mail::Brought(question, letter));
+                let at = At::Asked(question);
+                self.carried.push(Carried {
+                    from,
+                    to,
+                    at,
+                    is_forgotten,
+                });
+            }
+            At::Back(_) if is_forgotten => {}
+            At::Back(back) => {
+                if let Some((letter, _)) = self.errands.get_mut(&from).and_then(Vec::pop) {
+                    self.is_ready(from, letter.which.round, Some(back));
+                }
+            }
+            At::Asked(_) => unreachable!(),
+        }
+    }
+
+    /// A member is told a result: the same as all of its job, and as those of the other one, unless the two lost each other.
+    fn take(&mut self, member: Member, question: u64, heard: Agreed) {
+        self.errands.remove(&member);
+        let own = self.carried.iter_mut().filter(|carried| carried.from == member);
+        own.for_each(|carried| carried.is_forgotten = true);
+        let process = self.processes.get_mut(&member).unwrap();
+        assert_eq!(process.asks.take(), Some(question));
+        process.known = places(&heard.lost).collect();
+        let round = process.round;
+        process.round += 1;
+        let own = self.told[member.0].entry(round).or_insert_with(|| heard.clone());
+        assert_eq!(*own, heard, "round {round}, side {}", member.0);
+        if let Some(other) = self.told[1 - member.0].get(&round).filter(|_| !self.is_cut) {
+            assert_eq!(*other, heard, "round {round}, the two sides");
+        }
+    }
+
+    fn kill(&mut self, member: Member) {
+        let told = self.sides[member.0].kill(member.1);
+        self.answer(member.0, told);
+        self.up.remove(&member);
+        self.down.remove(&member);
+        self.errands.remove(&member);
+        self.lose(|carried| carried.from == member, |carried| carried.to == member);
+    }
+
+    /// These letters are gone; whoever has sent one to who is gone looks for another one.
+    fn lose(&mut self, gone: impl Fn(&Carried) -> bool, returned: impl Fn(&Carried) -> bool) {
+        self.carried.retain(|carried| !gone(carried));
+        let (back, left): (Vec<Carried>, Vec<Carried>) =
+            std::mem::take(&mut self.carried).into_iter().partition(|c| returned(c));
+        self.carried = left;
+        let awaited = back.into_iter().filter(|carried| !carried.is_forgotten);
+        awaited.for_each(|carried| self.go(carried.from));
+    }
+
+    /// Nothing passes between the two jobs any more.
+    fn cut(&mut self) {
+        self.is_cut = true;
+        self.lose(|_| false, |_| true);
+    }
+
+    /// One step of somebody; whether anybody could do anything.
+    fn step(&mut self, chance: &mut Chance) -> bool {
+        let living = self.living();
+        let has = |all: &HashMap<Member, VecDeque<Mail>>, m: &Member| all.get(m).is_some_and(|mail| !mail.is_empty());
+        let idle: Vec<Member> = living
+            .iter()
+            .copied()
+            .filter(|m| self.processes[m].asks.is_none())
+            .collect();
+        let up: Vec<Member> = living.iter().copied().filter(|m| has(&self.up, m)).collect();
+        let down: Vec<Member> = living.iter().copied().filter(|m| has(&self.down, m)).collect();
+        let moving = |carried: &Carried| !matches!(carried.at, At::Asked(_));
+        let moving: Vec<usize> = (0..self.carried.len())
+            .filter(|&at| moving(&self.carried[at]))
+            .collect();
+        if idle.len() + up.len() + down.len() + moving.len() == 0 {
+            return false;
+        }
+        match chance.below(4) {
+            0 if !idle.is_empty() => self.begin(idle[chance.below(idle.len())], !(1 << chance.below(32))),
+            1 if !up.is_empty() => self.hear(up[chance.below(up.len())]),
+            2 if !down.is_empty() => self.listen(down[chance.below(down.len())], chance),
+            3 if !moving.is_empty() => self.arrive(moving[chance.below(moving.len())]),
+            _ => {}
+        }
+        true
+    }
+}
+
+#[test]
+fn a_thousand_failures_and_no_two_that_reach_each_other_were_ever_told_different_things() {
+    let seed = 20_261_129;
+    println!("seed {seed}");
+    let mut chance = Chance(seed);
+    let (mut failures, mut results, mut cuts) = (0, 0, 0);
+    while failures < 1000 {
+        let sizes = [1 + chance.below(8) as u32, 1 + chance.below(8) as u32];
+        let mut world = World::new(sizes);
+        while world.living().len() > 1 {
+            assert!(world.step(&mut chance), "all that live wait, and nothing is on its way");
+            let living = world.living();
+            match chance.below(4000) {
+                // A whole job is killed.
+                0 => {
+                    let side = living[chance.below(living.len())].0;
+                    let all: Vec<Member> = living.into_iter().filter(|member| member.0 == side).collect();
+                    failures += all.len();
+                    all.into_iter().for_each(|member| world.kill(member));
+                }
+                1 if !world.is_cut => {
+                    cuts += 1;
+                    world.cut();
+                }
+                2..=40 => {
+                    failures += 1;
+                    world.kill(living[chance.below(living.len())]);
+                }
+                _ => {}
+            }
+        }
+        results += world.told[0].len() + world.told[1].len();
+    }
+    println!("{failures} failures, {cuts} cuts, {results} results");
+    assert!(results > failures && cuts > 0);
+}
