@@ -56,6 +56,8 @@ pub(crate) enum Print {
     },
     /// Processes that are traced: rank, site and host.
     Traced(Vec<(u32, String, String)>),
+    /// What became of a process, for a trace: its rank, a word of what kind it is, and a sentence.
+    Became(u32, &'static str, String),
     /// What has passed between sites, and where the time went.
     Passed {
         links: Vec<LinkTraffic>,
@@ -189,6 +191,11 @@ fn perform(
                 processes
                     .iter()
                     .for_each(|(rank, site, host)| trace.process(*rank, site, host));
+            }
+        }
+        Print::Became(rank, kind, text) => {
+            if let Some(trace) = trace {
+                trace.became(rank, kind, &text);
             }
         }
         Print::Passed { links, .. } => {

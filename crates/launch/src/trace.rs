@@ -331,6 +331,14 @@ impl TraceFile {
         }
     }
 
+    /// Something that the coordinator says of a process: it is lost, or connected with others.
+    pub(crate) fn became(&mut self, rank: u32, kind: &str, text: &str) {
+        let ts = self.now();
+        self.event(&json!({
+            "ph": "i", "s": "p", "cat": kind, "name": text, "pid": rank, "tid": CONNECTIONS, "ts": ts,
+        }));
+    }
+
     /// Something that the coordinator says.
     pub(crate) fn notice(&mut self, text: &str) {
         let ts = self.now();
@@ -454,6 +462,7 @@ mod tests {
             trace.records((0, "home"), Offset::default(), &record(now, what));
         }
         trace.notice("gateway");
+        trace.became(1, "loss", "lost: killed");
         trace.close().unwrap();
         let json: Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
         std::fs::remove_file(&path).unwrap();
@@ -468,6 +477,8 @@ mod tests {
         }
         let waits = events.iter().find(|e| e["cat"] == "wait").unwrap();
         assert_eq!((&waits["name"], &waits["dur"]), (&json!("MPI_Recv"), &json!(1.5)));
+        let loss = events.iter().find(|e| e["cat"] == "loss").unwrap();
+        assert_eq!((&loss["pid"], &loss["name"]), (&json!(1), &json!("lost: killed")));
         assert_eq!(json["otherData"]["clocks"]["lab"]["right_to_us"], 50.0);
         assert_eq!(json["otherData"]["events_not_recorded"], 3);
     }

@@ -3,7 +3,7 @@
 
 use super::answering::{answer, answer_all};
 use super::open::{Process, Worth};
-use super::{Coordinator, spawning};
+use super::{Coordinator, joined, spawning};
 use crate::meeting::{Beyond, concerns};
 use crate::proving::prove;
 use crate::site::broken;
@@ -92,9 +92,9 @@ fn consider(job: &mut Coordinator, by: Process, number: u64, ask: Ask) -> Option
             }
             found
         }
-        Ask::Met { meeting, with } => job.joined.meet(by, meeting, with),
+        Ask::Met { meeting, with } => joined::meet(job, by, meeting, with),
         Ask::Parted { meeting } => {
-            job.joined.part(by, meeting);
+            joined::part(job, by, meeting);
             Ok(Said::Done)
         }
         ask @ Ask::Prove { .. } if job.meeting.is_some() => {

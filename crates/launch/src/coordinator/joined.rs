@@ -2,7 +2,9 @@
 //! With whom processes of the job are connected, of other jobs. Processes tell it; nothing but what people see depends
 //! on it.
 
+use super::Coordinator;
 use super::open::Process;
+use crate::console::Print;
 use isthmus_wire::joined::{Group, Joined};
 use isthmus_wire::question::{Kind, MAX_OPEN, Refusal, Said};
 use std::collections::{BTreeMap, BTreeSet};
@@ -38,12 +40,12 @@ impl Meetings {
         Ok(Said::Done)
     }
 
-    /// A process has left a meeting.
-    pub(super) fn part(&mut self, by: Process, meeting: [u8; 16]) {
-        if let Some(met) = self.all.get_mut(&meeting) {
-            met.own.remove(&by);
-        }
+    /// A process has left a meeting; with whom that was, if it was in it.
+    pub(super) fn part(&mut self, by: Process, meeting: [u8; 16]) -> Vec<Group> {
+        let met = self.all.get_mut(&meeting);
+        let with = met.and_then(|met| met.own.remove(&by).then(|| met.with.clone()));
         self.all.retain(|_, met| !met.own.is_empty());
+        with.unwrap_or_default()
     }
 
     /// Who is connected with whom, the first ranks first. `rank`: a process's number, `is_other`: a world is none of
@@ -72,6 +74,34 @@ impl Meetings {
     }
 }
 
+/// A process is connected with others from now on: people see that, also those who look at a trace.
+pub(super) fn meet(job: &mut Coordinator, by: Process, meeting: [u8; 16], with: Vec<Group>) -> Result<Said, Refusal> {
+    trace(job, by, "connected with", &with);
+    job.joined.meet(by, meeting, with)
+}
+
+/// It is not any more.
+pub(super) fn part(job: &mut Coordinator, by: Process, meeting: [u8; 16]) {
+    let with = job.joined.part(by, meeting);
+    trace(job, by, "disconnected from", &with);
+}
+
+/// Those of other jobs: own ones are in the trace themselves.
+fn trace(job: &Coordinator, (site, index): Process, what: &str, with: &[Group]) {
+    let rank = job.machine.subjobs().number_of(site, index);
+    for group in with.iter().filter(|group| !job.agreements.knows(&group.world)) {
+        let processes = if group.processes == 1 { "process" } else { "processes" };
+        let Group {
+            processes: count,
+            site,
+            host,
+            ..
+        } = group;
+        let text = format!("{what} {count} {processes} at {site} ({host})");
+        job.printer.print(Print::Became(rank, "connection", text));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -88,8 +118,8 @@ mod tests {
         for (by, meeting) in [((0, 0), 1), ((0, 1), 1), ((0, 1), 2)] {
             assert_eq!(all.meet(by, [meeting; 16], vec![group.clone()]), Ok(Said::Done));
         }
-        all.part((0, 0), [1; 16]);
-        all.part((0, 0), [9; 16]);
+        assert_eq!(all.part((0, 0), [1; 16]), [group.clone()]);
+        assert!(all.part((0, 0), [9; 16]).is_empty());
         assert_eq!(all.all.len(), 2);
         let shown = all.shown(|(_, index)| index, |_| true);
         assert_eq!(shown.len(), 2);

@@ -2,6 +2,7 @@
 //! Processes that the job goes on without: people are told, and what is left of a lost site is ended.
 
 use super::{Coordinator, answering};
+use crate::console::Print;
 use crate::events::JobEvent;
 use isthmus_job::coallocation::others;
 use isthmus_wire::boot::Gone;
@@ -40,6 +41,8 @@ pub(super) fn lose(job: &mut Coordinator, site: usize, indices: &[u32], whole: b
     let why = shortened(problem, LONGEST_REASON).into();
     for (&index, &number) in indices.iter().zip(&numbers) {
         job.waits.lose(number, &why);
+        job.printer
+            .print(Print::Became(number, "loss", format!("lost: {problem}")));
         answering::forget(job, (site, index));
     }
     job.agreements.doubt();
