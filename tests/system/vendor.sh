@@ -89,6 +89,12 @@ for launcher in mpiexec.mpich mpiexec.openmpi "$top/target/peers/openmpi-5.0.11/
     done
     echo "jobs on ${launcher#"$top/"} end as they should, and leave nothing"
 done
+# A job that goes on has no communicators of that MPI, so all of them can be revoked.
+mpicc -std=c11 -D_GNU_SOURCE -O2 -w -I"$top/tests/c" "$top/tests/c/ft_revoke.c" -o ft_revoke || fail "mpicc ft_revoke.c"
+for vendor in mpich openmpi; do
+    command -v "mpiexec.$vendor" >/dev/null 2>&1 || continue
+    TMPDIR=$PWD/temporary timeout -k 5 100 isthmus run --on-loss go-on --site "a=home:2,mpi=mpiexec.$vendor" ./ft_revoke >out 2>&1 || { cat out; fail "revoking over $vendor"; }
+done
 # An argument that is longer than the system takes is named once, before anything is started; the job's file may have it.
 printf 'program = "./ending"\narguments = ["orderly", "%s"]\n[[subjob]]\nsite = "home"\ncount = 2\n' "$(head -c 200000 /dev/zero | tr '\0' x)" >long.toml
 for vendor in mpich openmpi; do

@@ -75,9 +75,12 @@ pub(crate) fn underneath(
     })
 }
 
-/// `ISTHMUS_VENDOR_COMMS=0`: the vendor MPI moves frames, and everything is done by them.
+/// Whether the vendor MPI has communicators of ours. Without, it moves frames, and everything is done by them: because of
+/// `ISTHMUS_VENDOR_COMMS=0`, or in a job that goes on after losses, since nobody takes back what is pending in that MPI
+/// when a communicator is revoked.
 pub(crate) fn is_on() -> bool {
-    isthmus_settings::VENDOR_COMMS.read(std::env::var_os)
+    let goes_on = isthmus_settings::ON_LOSS.read(std::env::var_os) == Some("go-on");
+    !goes_on && isthmus_settings::VENDOR_COMMS.read(std::env::var_os)
 }
 
 /// The processes of a process's vendor job, in the order of their ranks there.

@@ -18,8 +18,8 @@ pub fn revoke(world: &World, comm: &Comm) -> Result<()> {
     if !comm.can_be_revoked() {
         fail!(
             abi::MPI_ERR_UNSUPPORTED_OPERATION,
-            "communicators of a machine's own MPI cannot be revoked in this version of Isthmus ({} is one); run the job without \
-             that MPI to go on after losses",
+            "a communicator of a machine's own MPI cannot be revoked ({} is one); a job with isthmus run --on-loss go-on, or with \
+             ISTHMUS_VENDOR_COMMS=0, has none of those",
             comm.describe()
         );
     }

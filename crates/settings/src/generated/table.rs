@@ -83,7 +83,7 @@ pub const SPAWN_SITES: Text = Text { name: "ISTHMUS_SPAWN_SITES" };
 /// 1 records messages, collective operations and connections for the launcher; set by isthmus run --trace
 pub const TRACE: Flag = Flag { name: "ISTHMUS_TRACE", default: false };
 
-/// whether communicators inside one job of a machine's own MPI are communicators of that MPI; 0: that MPI only carries messages of Isthmus
+/// whether communicators inside one job of a machine's own MPI are communicators of that MPI; 0: that MPI only carries messages of Isthmus, as in jobs that go on after losses
 pub const VENDOR_COMMS: Flag = Flag { name: "ISTHMUS_VENDOR_COMMS", default: true };
 
 /// adaptor to the MPI whose job a process is part of
@@ -427,7 +427,7 @@ pub static SETTINGS: &[Setting] = &[
         default: "1",
         reason: "it is faster; 0 is for comparison",
         scope: "library",
-        help: "whether communicators inside one job of a machine's own MPI are communicators of that MPI; 0: that MPI only carries messages of Isthmus",
+        help: "whether communicators inside one job of a machine's own MPI are communicators of that MPI; 0: that MPI only carries messages of Isthmus, as in jobs that go on after losses",
         kind: Kind::Flag(VENDOR_COMMS),
     },
     Setting {
