@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a process knows of the slabs in which groups meet.
 
-use std::cell::Cell;
+use std::cell::OnceCell;
 
 use isthmus_transport::meeting::{CellSize, Round, Slab};
 use rustix::io::Errno;
@@ -21,8 +21,6 @@ const _: () = assert!(MIDDLE_ROUNDS <= 32 && SLABS <= 32);
 pub(crate) struct Slabs {
     /// Slabs where this process is among those that sleep.
     watched: Vec<usize>,
-    /// Per slab, what is where in it, as its group has used it last.
-    layouts: [Cell<Option<Layout>>; SLABS],
     /// Per slab and size, how far rounds are.
     turns: Vec<[Turns; CellSize::COUNT]>,
     /// Slabs whose header is known to have memory, which it keeps: a bit for each.
@@ -54,24 +52,28 @@ struct LongCell {
     bytes: usize,
 }
 
-impl Slabs {
-    /// The memory of a slab of the segment.
+/// Per slab, what is where in it: as its group uses it.
+#[derive(Default)]
+pub(crate) struct Layouts([OnceCell<Layout>; SLABS]);
+
+impl Layouts {
+    /// The memory of a slab of the segment. By reference: a copy would cost more than all else here.
     #[inline]
-    pub(crate) fn view<'s>(&self, segment: &'s Segment, slab: &Slab) -> SlabView<'s> {
-        let layout = match self.layouts[slab.number as usize].get() {
-            Some(layout) if layout.is_for(slab.members) => layout,
-            _ => self.find_layout(segment, slab),
-        };
+    pub(crate) fn view<'s>(&'s self, segment: &'s Segment, slab: &Slab) -> SlabView<'s> {
+        let layout = self.0[slab.number as usize].get_or_init(|| Layout::of(segment, slab));
+        assert!(layout.is_for(slab.members), "a slab of another group");
         SlabView::new(segment, layout)
     }
 
-    #[cold]
-    fn find_layout(&self, segment: &Segment, slab: &Slab) -> Layout {
-        let layout = Layout::of(segment, slab);
-        self.layouts[slab.number as usize].set(Some(layout));
-        layout
+    /// A new group has this slab.
+    pub(crate) fn forget(&mut self, number: u32) {
+        if let Some(layout) = self.0.get_mut(number as usize) {
+            layout.take();
+        }
     }
+}
 
+impl Slabs {
     /// How far the rounds of a size are.
     #[inline]
     pub(crate) fn turns(&mut self, slab: &Slab, size: CellSize) -> &mut Turns {

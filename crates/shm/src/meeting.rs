@@ -12,7 +12,7 @@ use crate::pull::{HANDLE_BYTES, Handle};
 use crate::slabs::{Cells, NOTES, SLABS, WORD_CELL, WORD_HEADER};
 use crate::sync::{AtomicU64, Ordering};
 use crate::transport::ShmTransport;
-use crate::view::{SlabView, header, rounds};
+use crate::view::{Layout, SlabView, header, rounds};
 
 /// Rounds from now whose cells are fetched: who gives in one round after the other, and takes nothing, needs the next
 /// sooner than it can come.
@@ -28,7 +28,7 @@ impl ShmTransport {
                 number: round.number + SOON,
                 ..round
             };
-            self.slabs.view(&self.segment, slab).arrived(next, cell).0.fetch();
+            self.layouts.view(&self.segment, slab).arrived(next, cell).0.fetch();
         }
     }
 
@@ -109,13 +109,14 @@ impl Meeting for ShmTransport {
             members,
             me: 0,
         };
-        SlabView::of(&self.segment, &slab).reset();
+        SlabView::new(&self.segment, &Layout::of(&self.segment, &slab)).reset();
         self.segment.slab(number).open(members);
         Some(number as u32)
     }
 
     fn open_slab(&mut self, number: u32) {
         self.slabs.forget(number);
+        self.layouts.forget(number);
     }
 
     fn give_back_slab(&mut self, number: u32) {
@@ -138,12 +139,12 @@ impl Meeting for ShmTransport {
 
     #[inline]
     fn note(&mut self, slab: &Slab, step: u64, claim: Claim) {
-        let view = self.slabs.view(&self.segment, slab);
+        let view = self.layouts.view(&self.segment, slab);
         view.note(slab.me, step).store(note(step, claim), Ordering::Release);
     }
 
     fn disagreements(&self, slab: &Slab, step: u64) -> Vec<Disagreement> {
-        let view = self.slabs.view(&self.segment, slab);
+        let view = self.layouts.view(&self.segment, slab);
         let others = || (0..slab.members).filter(|&member| member != slab.me);
         let kept = (step + 1).saturating_sub(NOTES as u64)..=step;
         let at_odds = kept.flat_map(|step| {
@@ -167,7 +168,7 @@ impl Meeting for ShmTransport {
     }
 
     fn give_up(&mut self, slab: &Slab, no_memory: bool) {
-        let left = self.slabs.view(&self.segment, slab).left();
+        let left = self.layouts.view(&self.segment, slab).left();
         left[slab.me as usize].give_up(no_memory);
         self.announce(slab.number);
     }
@@ -175,14 +176,14 @@ impl Meeting for ShmTransport {
     #[inline]
     fn is_free(&mut self, slab: &Slab, round: Round) -> bool {
         let rounds = rounds(round.size);
-        let view = self.slabs.view(&self.segment, slab);
+        let view = self.layouts.view(&self.segment, slab);
         let members = || view.left();
         let turns = self.slabs.turns(slab, round.size);
         turns.is_free(round.number, rounds, round.size as usize, members)
     }
 
     fn give(&mut self, slab: &Slab, round: Round, cell: u32, bytes: usize) -> Result<WriteMemory, SendError> {
-        let view = self.slabs.view(&self.segment, slab);
+        let view = self.layouts.view(&self.segment, slab);
         let (at, room) = view.cell(round, cell);
         let whole = header(round.size) + bytes;
         assert!(whole <= room, "more than the cells of a round hold");
@@ -215,7 +216,7 @@ impl Meeting for ShmTransport {
         if !self.is_free(slab, round) {
             return false;
         }
-        let view = self.slabs.view(&self.segment, slab);
+        let view = self.layouts.view(&self.segment, slab);
         let (at, room) = view.cell(round, cell);
         let header = header(round.size);
         assert!(header + bytes <= room, "more than the cells of a round hold");
@@ -242,7 +243,7 @@ impl Meeting for ShmTransport {
     }
 
     fn given(&self, slab: &Slab, round: Round, cell: u32, bytes: usize) -> (ReadMemory, u64) {
-        let view = self.slabs.view(&self.segment, slab);
+        let view = self.layouts.view(&self.segment, slab);
         let (at, room) = view.cell(round, cell);
         let header = header(round.size);
         let bytes = bytes.min(room - header);
@@ -261,13 +262,13 @@ impl Meeting for ShmTransport {
 
     fn mark(&mut self, slab: &Slab, round: Round, cell: u32) {
         assert!(round.size != CellSize::Word, "a cell of a word has no room for a mark");
-        let view = self.slabs.view(&self.segment, slab);
+        let view = self.layouts.view(&self.segment, slab);
         let word = view.length(view.cell(round, cell).0);
         word.store(word.load(Ordering::Relaxed) | MARK, Ordering::Relaxed);
     }
 
     fn is_marked(&self, slab: &Slab, round: Round, cell: u32) -> bool {
-        let view = self.slabs.view(&self.segment, slab);
+        let view = self.layouts.view(&self.segment, slab);
         let length = || view.length(view.cell(round, cell).0);
         round.size != CellSize::Word && length().load(Ordering::Relaxed) & MARK != 0
     }
@@ -275,7 +276,7 @@ impl Meeting for ShmTransport {
     #[inline]
     fn arrive(&mut self, slab: &Slab, round: Round, cells: Range<u32>) {
         let Some(last) = cells.end.checked_sub(1) else { return };
-        let view = self.slabs.view(&self.segment, slab);
+        let view = self.layouts.view(&self.segment, slab);
         for cell in cells.start..last {
             let (arrived, turn) = view.arrived(round, cell);
             arrived.one(turn);
@@ -292,7 +293,7 @@ impl Meeting for ShmTransport {
     #[inline]
     fn have_arrived(&self, slab: &Slab, round: Round, cells: Range<u32>) -> u32 {
         let count = cells.end - cells.start;
-        let view = self.slabs.view(&self.segment, slab);
+        let view = self.layouts.view(&self.segment, slab);
         let is_missing = |cell: &u32| {
             let (arrived, turn) = view.arrived(round, *cell);
             !arrived.is_there(turn)
@@ -303,7 +304,7 @@ impl Meeting for ShmTransport {
 
     #[inline]
     fn leave(&mut self, slab: &Slab, round: Round) {
-        let left = self.slabs.view(&self.segment, slab).left();
+        let left = self.layouts.view(&self.segment, slab).left();
         let turns = self.slabs.turns(slab, round.size);
         let mine = &left[slab.me as usize];
         if turns.leave(round.number, rounds(round.size), round.size as usize, mine) {
@@ -326,7 +327,7 @@ impl Meeting for ShmTransport {
 
     #[inline]
     fn pass(&mut self, slab: &Slab, round: Round) -> bool {
-        let left = self.slabs.view(&self.segment, slab).left();
+        let left = self.layouts.view(&self.segment, slab).left();
         let turns = self.slabs.turns(slab, round.size);
         if !turns.may_leave(round.number) {
             return false;
@@ -339,7 +340,7 @@ impl Meeting for ShmTransport {
     }
 
     fn has_left(&self, slab: &Slab, round: Round, member: u32) -> bool {
-        let left = self.slabs.view(&self.segment, slab).left();
+        let left = self.layouts.view(&self.segment, slab).left();
         left[member as usize].has_left(round.size as usize, round.number)
     }
 

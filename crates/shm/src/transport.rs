@@ -13,7 +13,7 @@ use isthmus_wire::frame::{Header, Kind};
 use crate::assist::Asked;
 use crate::doorbell::Doorbells;
 use crate::error::ShmError;
-use crate::known::Slabs;
+use crate::known::{Layouts, Slabs};
 use crate::pull::{self, Handle};
 use crate::ring::{Reader, Writer, put};
 use crate::segment::{BlockAt, Geometry, RingMemory, STATE_LEFT, Segment};
@@ -67,6 +67,7 @@ pub struct ShmTransport {
     pub(crate) pieces: u64,
     pub(crate) spread: Spread,
     pub(crate) slabs: Slabs,
+    pub(crate) layouts: Layouts,
     doorbells: Doorbells,
     /// What others read to find out whether they can; at a fixed address.
     _probe: Box<[u64; 2]>,
@@ -166,6 +167,7 @@ impl ShmTransport {
             pieces: 0,
             spread: Spread::new(processes),
             slabs: Slabs::default(),
+            layouts: Layouts::default(),
             doorbells,
             _probe: probe,
             own: segment.block_at(slot),

@@ -34,19 +34,14 @@ impl Layout {
 #[derive(Clone, Copy)]
 pub(crate) struct SlabView<'s> {
     segment: &'s Segment,
-    layout: Layout,
+    layout: &'s Layout,
 }
 
 impl<'s> SlabView<'s> {
     /// `layout`: of a slab of this segment.
     #[inline]
-    pub(crate) fn new(segment: &'s Segment, layout: Layout) -> Self {
+    pub(crate) fn new(segment: &'s Segment, layout: &'s Layout) -> Self {
         Self { segment, layout }
-    }
-
-    /// The same of a slab that is not used again and again.
-    pub(crate) fn of(segment: &'s Segment, slab: &Slab) -> Self {
-        Self::new(segment, Layout::of(segment, slab))
     }
 
     fn members(&self) -> usize {
@@ -184,7 +179,8 @@ mod tests {
             members: 3,
             me: 1,
         };
-        let view = SlabView::of(&segment, &slab);
+        let layout = Layout::of(&segment, &slab);
+        let view = SlabView::new(&segment, &layout);
         let sizes = [CellSize::Word, CellSize::Short, CellSize::Middle, CellSize::Long];
         let cells = |size| 0..if size == CellSize::Word { 1 } else { slab.members };
         let every = || {
