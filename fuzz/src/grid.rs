@@ -129,6 +129,7 @@ fn boot_messages() -> Vec<Message> {
             number: 10,
             ask: Ask::Brought(Box::new(letter())),
         }),
+        Message::Question(told()),
         Message::Answer(answer()),
         Message::Answer(question::Answer {
             number: 8,
@@ -172,6 +173,16 @@ fn met() -> Question {
         ask: Ask::Met {
             meeting: [3; 16],
             with: vec![with],
+        },
+    }
+}
+
+fn told() -> Question {
+    Question {
+        number: 10,
+        ask: Ask::Tell {
+            world: [3; 16],
+            what: Some(vec![0, 7]),
         },
     }
 }

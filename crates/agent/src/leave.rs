@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The end of an agent: nothing of the job stays at the machine. All steps together take less than 5 s. One that was told
-//! to leave stays as long as its neighbours need it.
+//! The end of an agent: nothing of the job stays at the machine. All steps together take less than 5 s. One that was
+//! told to leave stays as long as its neighbours need it.
 
 use crate::batch::Batch;
 use crate::event::Event;

@@ -53,20 +53,27 @@ pub(crate) fn check_length(question: &Message) -> Result<(), Refusal> {
     Err(Refusal::new(Kind::Unable, why))
 }
 
-/// Asks the coordinator and waits for the answer.
-pub(crate) fn ask(world: &World, agent: &Mutex<Agent>, ask: Ask) -> Result<Said, AskError> {
-    let (voice, questions) = {
-        let agent = agent.lock().unwrap_or_else(PoisonError::into_inner);
-        (agent.voice(), agent.questions())
-    };
-    let number = world.engine().wait(|engine| {
-        // More threads than may ask at a time take turns.
+/// What questions go out by, and where their answers come.
+pub(crate) fn ends(agent: &Mutex<Agent>) -> (Voice, Questions) {
+    let agent = agent.lock().unwrap_or_else(PoisonError::into_inner);
+    (agent.voice(), agent.questions())
+}
+
+/// The number of another question. More threads than may ask at a time take turns.
+pub(crate) fn begin(world: &World, agent: &Mutex<Agent>, questions: &Questions) -> u64 {
+    world.engine().wait(|engine| {
         let number = questions.begin();
         if number.is_none() {
             let _ = listen(world, engine, agent);
         }
         number
-    });
+    })
+}
+
+/// Asks the coordinator and waits for the answer.
+pub(crate) fn ask(world: &World, agent: &Mutex<Agent>, ask: Ask) -> Result<Said, AskError> {
+    let (voice, questions) = ends(agent);
+    let number = begin(world, agent, &questions);
     let question = Message::Question(Question { number, ask });
     if let Err(refusal) = check_length(&question) {
         questions.forget(number);
@@ -102,11 +109,8 @@ pub(crate) struct Teller {
 
 impl Teller {
     pub(crate) fn of(agent: &Mutex<Agent>) -> Self {
-        let agent = agent.lock().unwrap_or_else(PoisonError::into_inner);
-        Self {
-            voice: agent.voice(),
-            questions: agent.questions(),
-        }
+        let (voice, questions) = ends(agent);
+        Self { voice, questions }
     }
 
     /// Where as many questions as there may be are open, or the agent is gone, it is not said: it is only to be looked
@@ -122,7 +126,7 @@ impl Teller {
     }
 }
 
-fn put(voice: &Voice, question: &Message) -> Result<(), BootError> {
+pub(crate) fn put(voice: &Voice, question: &Message) -> Result<(), BootError> {
     voice
         .say(question)
         .map_err(|e| BootError::agent(format!("the agent of this machine is gone: {e}")))

@@ -9,6 +9,7 @@ pub mod abroad;
 mod agreeing;
 mod asking;
 mod helper;
+mod leader;
 mod listening;
 mod naming;
 mod origin;
@@ -25,6 +26,7 @@ mod vendor;
 
 pub use asking::AskError;
 pub use helper::Helper;
+pub use leader::Leader;
 pub use running::{Hearer, Running, Taker};
 
 /// Why this process could not become, or remain, an MPI process.

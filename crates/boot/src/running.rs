@@ -2,6 +2,7 @@
 //! A running MPI process.
 
 mod ending;
+mod launcher;
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -22,13 +23,11 @@ use isthmus_transport::Transport;
 use isthmus_vendor::{Comm, Vendor, VendorTransport};
 use isthmus_wire::boot::{self, Counters};
 use isthmus_wire::place::{Node, Place, PlaceTable, Rank, Representation, Subjob};
-use isthmus_wire::question::{Ask, Said};
 use isthmus_wire::waiting::Waiting;
 
 use crate::BootError;
 use crate::abroad;
 use crate::agreeing;
-use crate::asking::{self, AskError};
 use crate::listening::listen;
 use crate::origin::Origin;
 use crate::reaching::{dial_time, ports};
@@ -398,15 +397,6 @@ impl Running {
     /// Whether a launcher has started this process.
     pub fn has_launcher(&self) -> bool {
         self.agent.is_some()
-    }
-
-    /// Asks the coordinator and waits for the answer; meanwhile the engine makes progress. For any thread.
-    ///
-    /// # Errors
-    /// There is no launcher, it says no, or it is gone.
-    pub fn ask(&self, ask: Ask) -> Result<Said, AskError> {
-        let agent = self.agent.as_ref().ok_or(AskError::NoLauncher)?;
-        asking::ask(self.world(), agent, ask)
     }
 
     /// Name of the node, for MPI_Get_processor_name.

@@ -12,6 +12,7 @@ mod early;
 mod ending;
 mod holding;
 mod joined;
+mod leaders;
 mod losing;
 mod open;
 mod pending;

@@ -325,6 +325,8 @@ impl Keeper {
             | Ask::Apart(_)
             | Ask::Met { .. }
             | Ask::Parted { .. }
+            | Ask::Tell { .. }
+            | Ask::Hear { .. }
             | Ask::Carry { .. }
             | Ask::Brought(_) => Err(Refusal::new(
                 Kind::Unable,

@@ -235,7 +235,7 @@ mod tests {
         reader.read_to_end(&mut rest).await.unwrap();
 
         let _ours = beside.open();
-        let told = (0..=MOST_UNREAD / MAX_CHUNK + 1).map(|_| beside.neighbours.hear(5, vec![0; MAX_CHUNK]));
-        assert!(told.last().unwrap().is_err(), "nobody reads it");
+        let mut told = (0..=MOST_UNREAD / MAX_CHUNK + 1).map(|_| beside.neighbours.hear(5, vec![0; MAX_CHUNK]));
+        assert!(told.any(|said| said.is_err()), "nobody reads it");
     }
 }

@@ -387,7 +387,9 @@ impl Site {
     async fn lacking(&self, program: &Path, first: Vec<PathBuf>) -> Result<Vec<PathBuf>, Failure> {
         let (access, subjob, known) = (&self.shared.access, &self.subjob, &self.shared.staged);
         let wanted = staging::wanted(program, first).await;
-        if let Some(lacking) = known.lacking(subjob, &wanted) {
+        let answer = known.lacking(subjob, &wanted);
+        // Behind one name there may be several machines; a neighbour is on the one that was asked.
+        if let Some(lacking) = answer.filter(|_| self.beside.is_some()) {
             return Ok(lacking);
         }
         let lacking = staging::lacking(access, &subjob.contact, &subjob.setup, wanted.clone()).await?;
@@ -410,8 +412,9 @@ impl Site {
     async fn put(&self, link: &mut Link, file: Staged) -> Result<String, Failure> {
         self.tell(SiteEvent::Progress);
         // The agent of a scheduler hands its files on to its nodes: it has to know them.
+        let is_known = self.beside.is_some() && self.subjob.allocation.is_none();
         let known = self.shared.staged.path(&self.subjob, &file);
-        if let Some(path) = known.filter(|_| self.subjob.allocation.is_none()) {
+        if let Some(path) = known.filter(|_| is_known) {
             return Ok(path);
         }
         link.send(&ToAgent::Offer {

@@ -5,7 +5,7 @@ use isthmus_job::catalogue::Catalogue;
 use isthmus_job::mpiexec::initial_errhandler;
 use isthmus_job::{Allocation, Contact, Job, JobError, OnLoss, Program, Subjob, Terms, sites};
 use isthmus_wire::boot::MAX_NODE_PROCESSES;
-use isthmus_wire::question::{Kind, Part, Refusal};
+use isthmus_wire::question::{Kind, Part, Refusal, THROUGH_LAUNCHER};
 use isthmus_wire::word::counted;
 
 /// The variable with the port where the parents wait.
@@ -161,7 +161,12 @@ impl Spawn<'_> {
             let rest = rest.or_else(|| std::env::var("PATH").ok()).unwrap_or_default();
             environment.push(("PATH".to_owned(), format!("{path}:{rest}")));
         }
-        environment.push((PORT.to_owned(), self.port.to_owned()));
+        let port = if self.port.is_empty() {
+            THROUGH_LAUNCHER
+        } else {
+            self.port
+        };
+        environment.push((PORT.to_owned(), port.to_owned()));
         let program = match wishes.architecture {
             None => Program::one(&part.program),
             Some(architecture) => Program {

@@ -15,6 +15,9 @@ const FRESH: Duration = Duration::from_secs(300);
 /// Libraries that a program names, and where each of them is at home.
 pub(crate) type Wanted = Vec<(String, Option<PathBuf>)>;
 
+/// A site, its set-up, and what is looked for there.
+type Search = (String, Vec<String>, Wanted);
+
 /// What is known of sites.
 #[derive(Debug, Default)]
 pub(crate) struct Known {
@@ -26,7 +29,7 @@ struct Answers {
     /// Where a file with this content and name is at a site.
     files: HashMap<(String, Hash, String), (String, Instant)>,
     /// What of these libraries, which are wanted by some program, a site lacks. Its set-up decides where it looks.
-    lacking: HashMap<(String, Vec<String>, Wanted), (Vec<PathBuf>, Instant)>,
+    lacking: HashMap<Search, (Vec<PathBuf>, Instant)>,
 }
 
 impl Known {

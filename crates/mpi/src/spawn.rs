@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Spawning (MPI 5.0 section 11.8). What the standard makes significant at the root alone is looked at there only.
 //!
-//! The root opens a port and asks the launcher, which answers when the children are in MPI_Init. They connect to that
-//! port before MPI_Init returns, and the parents accept.
+//! The root asks the launcher, which answers when the children are in MPI_Init. They meet their parents before MPI_Init
+//! returns: the two roots talk through the launcher. Where it was started for the children alone, it does not know the
+//! parents: then the root opens a port before it asks, to which the children connect.
 
 use std::ffi::c_int;
 use std::path::Path;
@@ -11,15 +12,16 @@ use std::time::Duration;
 
 use isthmus_abi::constants as abi;
 use isthmus_abi::handles as h;
-use isthmus_boot::{AskError, Helper};
+use isthmus_boot::{AskError, Helper, Leader, Running};
 use isthmus_core::comm::Comm;
 use isthmus_core::error::{Error, Result};
 use isthmus_core::fail;
 use isthmus_core::info::Info;
+use isthmus_core::joining::Exchange;
 use isthmus_core::world::World;
 use isthmus_core::{joining, members};
-use isthmus_engine::goes_on;
-use isthmus_wire::question::{Ask, MAX_PARTS, Part, Said};
+use isthmus_engine::{Engine, goes_on};
+use isthmus_wire::question::{Ask, MAX_PARTS, Part, Said, THROUGH_LAUNCHER};
 use isthmus_wire::word;
 
 use crate::apart::{self, Connecting};
@@ -106,6 +108,19 @@ impl Outcome {
         })
     }
 
+    /// Whether the children still can come.
+    fn lives(&self, world: &World) -> Result<()> {
+        let helper = self.helper.as_ref().and_then(|helper| lock(helper).has_ended());
+        let died = || self.world.and_then(|children| joining::death_in(world, children));
+        match helper.or_else(died) {
+            Some(why) => fail!(
+                abi::MPI_ERR_SPAWN,
+                "a process was lost before it met its parents: {why}"
+            ),
+            None => Ok(()),
+        }
+    }
+
     /// One code for each process that was wanted.
     fn codes(&self) -> Vec<c_int> {
         let none = Vec::new();
@@ -136,9 +151,14 @@ fn spawn(
         let mut port = None;
         let mut own = None;
         if comm.rank() == root {
-            let opened = parts().and_then(|parts| Ok((parts, isthmus_dynamic::open_inside(world)?)));
+            let opened = parts().and_then(|parts| {
+                if !process::underneath()?.has_launcher() {
+                    port = Some(isthmus_dynamic::open_inside(world)?);
+                }
+                Ok(parts)
+            });
             own = Some(match opened {
-                Ok((parts, name)) => at_root(port.insert(name), &parts),
+                Ok(parts) => at_root(port.as_deref().unwrap_or_default(), &parts),
                 Err(error) => Outcome {
                     wanted: Vec::new(),
                     started: Err(error),
@@ -180,24 +200,21 @@ fn together(
     if !codes.is_null() {
         codes.slice("array_of_errcodes", all.len())?.copy_from_slice(&all);
     }
-    outcome.started?;
-    let port = || port.ok_or_else(|| Error::new(abi::MPI_ERR_INTERN, "the root has no port; please report this"));
-    let met = isthmus_dynamic::accept_while(world, comm, root, port, || {
-        let ended = outcome.helper.as_ref().and_then(|helper| lock(helper).has_ended());
-        if let Some(why) = ended {
-            fail!(
-                abi::MPI_ERR_SPAWN,
-                "a process was lost before it met its parents: {why}"
-            );
-        }
-        match outcome.world.and_then(|children| joining::death_in(world, children)) {
-            Some(why) => fail!(
-                abi::MPI_ERR_SPAWN,
-                "a process was lost before it met its parents: {why}"
-            ),
-            None => Ok(()),
-        }
-    });
+    if let Err(error) = &outcome.started {
+        return Err(error.clone());
+    }
+    let met = match port {
+        Some(port) => isthmus_dynamic::accept_while(world, comm, root, || Ok(port), || outcome.lives(world)),
+        // Not at the root it is not looked at.
+        None => joining::join(world, comm, root, || {
+            let children = outcome.world.unwrap_or_default();
+            let awaited = |engine: &mut Engine| match engine.lost_of(&comm.channel().members) {
+                Some(lost) => Err((&lost).into()),
+                None => outcome.lives(world),
+            };
+            Through::launcher(process::underneath()?, children, awaited)
+        }),
+    };
     if let Some(helper) = outcome.helper {
         keep(helper);
     }
@@ -208,6 +225,32 @@ fn together(
         abi::MPIX_ERR_PROC_FAILED | abi::MPIX_ERR_REVOKED => error,
         _ => Error::new(abi::MPI_ERR_SPAWN, error.message),
     })
+}
+
+/// The other root, through the launcher of both.
+struct Through<F> {
+    leader: Leader<'static>,
+    awaited: F,
+}
+
+impl<F: FnMut(&mut Engine) -> Result<()>> Through<F> {
+    fn launcher<'e>(running: &'static Running, children: [u8; 16], awaited: F) -> Result<Box<dyn Exchange + 'e>>
+    where
+        F: 'e,
+    {
+        let leader = running.leader(children).map_err(unreached)?;
+        Ok(Box::new(Self { leader, awaited }))
+    }
+}
+
+impl<F: FnMut(&mut Engine) -> Result<()>> Exchange for Through<F> {
+    fn exchange(&mut self, mine: &[u8]) -> Result<Vec<u8>> {
+        self.leader.exchange(mine, &mut self.awaited, unreached)
+    }
+}
+
+fn unreached(error: AskError) -> Error {
+    Error::new(abi::MPI_ERR_SPAWN, format!("parents and children cannot meet: {error}"))
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -339,14 +382,24 @@ extern "C" fn isthmus_MPI_Comm_spawn_multiple(
 }
 
 /// At the end of MPI_Init: a process that was spawned connects to those who await it.
-pub(crate) fn meet_parents(world: &World, comm_world: &Comm) -> Result<()> {
+pub(crate) fn meet_parents(running: &'static Running, comm_world: &Comm) -> Result<()> {
+    let world = running.world();
     let Some(port) = isthmus_settings::PARENT_PORT.read(std::env::var_os) else {
         return Ok(());
     };
     // SAFETY: called once, inside MPI_Init, which the standard lets only one thread call; programs that change the
     // environment in other threads meanwhile race with their own getenv as well.
     unsafe { std::env::remove_var(isthmus_settings::PARENT_PORT.name) };
-    match isthmus_dynamic::connect(world, comm_world, 0, || Ok((port, PATIENCE))) {
+    let met = match port == THROUGH_LAUNCHER {
+        true => joining::join(world, comm_world, 0, || {
+            Through::launcher(running, joining::name(world).world, |engine: &mut Engine| {
+                let lost = engine.lost_of(&comm_world.channel().members);
+                lost.map_or(Ok(()), |lost| Err((&lost).into()))
+            })
+        }),
+        false => isthmus_dynamic::connect(world, comm_world, 0, || Ok((port, PATIENCE))),
+    };
+    match met {
         Ok(parents) => {
             adopt(parents);
             apart::begin();

@@ -75,11 +75,11 @@
 //! `Launch` and `LauncherEnded` are between the agent that submitted a subjob to a scheduler and those on its nodes,
 //! which it treats as a coordinator does.
 //!
-//! A *neighbour* is an agent that another one of the same machine has started beside itself, for a subjob that is added
-//! to the job. `Neighbour` carries what it reads and writes, messages as they stand here, in pieces that need not be
-//! whole messages. The first piece for a number starts it; no number is used twice on a connection. Of what a
-//! neighbour is sent at most [`NEIGHBOUR_WINDOW`] bytes are not confirmed by `NeighbourTook`. It ends with the connection
-//! that carries it.
+//! A *neighbour* is an agent that another one of the same machine has started beside itself, for a subjob that is
+//! added to the job. `Neighbour` carries what it reads and writes, messages as they stand here, in pieces that need not
+//! be whole messages. The first piece for a number starts it; no number is used twice on a connection. Of what a
+//! neighbour is sent at most [`NEIGHBOUR_WINDOW`] bytes are not confirmed by `NeighbourTook`. It ends with the
+//! connection that carries it.
 //!
 //! `Hold` lets the agent and its processes outlive the connection. `Resume` is the first message on the one that
 //! follows it; the agent answers with `Hello`, all that tells how the subjob stands, and the
@@ -103,7 +103,7 @@ pub use to_agent::{Commit, ToAgent};
 use crate::codec::{DecodeError, Reader, Writer};
 
 /// Version of this protocol. The coordinator stages its own `isthmus`, so both ends normally agree.
-pub const VERSION: u32 = 19;
+pub const VERSION: u32 = 20;
 
 /// Bytes of output of processes that an agent may have sent and the coordinator not yet printed.
 pub const OUTPUT_WINDOW: u32 = 1 << 20;

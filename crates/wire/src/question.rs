@@ -29,6 +29,8 @@
 //! | 12 | `Prove` | secret 16 bytes, fingerprint 32 bytes, \[name of a key text\] |
 //! | 13 | `Carry` | which agreement, u8 (1 or 0: what became of the last letter follows) ([`letter`](crate::letter)) |
 //! | 14 | `Brought` | [`letter`](crate::letter) |
+//! | 15 | `Tell` | world 16 bytes, u8 (1 something, 0 nothing more), bytes |
+//! | 16 | `Hear` | world 16 bytes |
 //!
 //! A scope is 1 (the job) or 2 (the user). An answer is `number: u64`, `what: u8`, fields:
 //!
@@ -44,6 +46,7 @@
 //! | 7 | `Proofs` | \[proof 16 bytes\] |
 //! | 8 | `Errand` | [`letter`](crate::letter) |
 //! | 9 | `Back` | [`letter`](crate::letter) |
+//! | 10 | `Told` | bytes |
 
 use crate::agreeing::{Agree, Agreed, Which, read_which, write_which};
 use crate::codec::{DecodeError, Reader, Writer};
@@ -66,6 +69,8 @@ pub const MAX_OPEN: usize = 64;
 pub const MAX_LENGTH: usize = 1 << 20;
 /// Longest name of a service, bytes: 1024 of the program's, each of which may need four ([`crate::word`]).
 pub const MAX_NAME: usize = 4096;
+/// What stands in place of the port of parents who meet their children through the launcher.
+pub const THROUGH_LAUNCHER: &str = "launcher";
 /// Longest name of a port, bytes, likewise.
 pub const MAX_PORT: usize = 4096;
 /// Longest name of a key of the user, bytes.
@@ -136,7 +141,7 @@ pub enum Ask {
     },
     /// More processes, in a world of their own. Answered when all are in MPI_Init.
     Spawn {
-        /// The port where those who ask await them.
+        /// The port where those who ask await them; empty: they meet through the launcher.
         port: String,
         /// What they run: [`MAX_PARTS`] at most.
         parts: Vec<Part>,
@@ -194,6 +199,18 @@ pub enum Ask {
     /// A member of another launcher has brought a letter of that one. Answered ([`Said::Back`]) when what it asks for is
     /// done.
     Brought(Box<Letter>),
+    /// The roots of parents and children meet: one of them tells the other one something.
+    Tell {
+        /// The world of the children.
+        world: [u8; 16],
+        /// `None`: nothing more comes.
+        what: Option<Vec<u8>>,
+    },
+    /// What the other root tells next. Answered once it has told it.
+    Hear {
+        /// The world of the children.
+        world: [u8; 16],
+    },
 }
 
 /// A question with its number.
@@ -231,6 +248,8 @@ pub enum Said {
     Errand(Box<Errand>),
     /// What became of a letter.
     Back(Back),
+    /// What the other root has told.
+    Told(Vec<u8>),
 }
 
 /// What is wrong with what was asked.
@@ -314,6 +333,12 @@ impl Question {
                 letter.write(w.u8(14));
                 w
             }
+            Ask::Tell { world, what } => w
+                .u8(15)
+                .fixed(world)
+                .u8(what.is_some().into())
+                .bytes(what.as_deref().unwrap_or_default()),
+            Ask::Hear { world } => w.u8(16).fixed(world),
         };
     }
 
@@ -377,6 +402,17 @@ impl Question {
                 },
             },
             14 => Ask::Brought(Box::new(Letter::read(r)?)),
+            15 => Ask::Tell {
+                world: r.fixed("world")?,
+                what: match (r.u8("something")?, r.bytes("what")?) {
+                    (0, nothing) if nothing.is_empty() => None,
+                    (1, what) => Some(what),
+                    (other, _) => return Err(invalid("something", other)),
+                },
+            },
+            16 => Ask::Hear {
+                world: r.fixed("world")?,
+            },
             other => return Err(invalid("what is asked", other)),
         };
         Ok(Self { number, ask })
@@ -416,6 +452,7 @@ impl Answer {
             Ok(Said::Proofs(proofs)) => w.u8(7).list(proofs, |w, proof| {
                 w.fixed(proof);
             }),
+            Ok(Said::Told(what)) => w.u8(10).bytes(what),
         };
     }
 
@@ -446,6 +483,7 @@ impl Answer {
             7 => Ok(Said::Proofs(provable(r.list("proofs", |r| r.fixed("proof"))?)?)),
             8 => Ok(Said::Errand(Box::new(Errand::read(r)?))),
             9 => Ok(Said::Back(Back::read(r)?)),
+            10 => Ok(Said::Told(r.bytes("told")?)),
             other => return Err(invalid("what is said", other)),
         };
         Ok(Self { number, said })

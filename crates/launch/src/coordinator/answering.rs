@@ -36,6 +36,8 @@ pub(super) fn forget(job: &mut Coordinator, process: Process) {
     job.answering.forget(process);
     job.names.forget(process);
     job.joined.forget(process);
+    let told = job.leaders.forget(process);
+    answer_all(job, told);
     if let Some(meeting) = &job.meeting {
         meeting.forget(process);
     }

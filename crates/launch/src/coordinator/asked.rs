@@ -92,6 +92,16 @@ fn consider(job: &mut Coordinator, by: Process, number: u64, ask: Ask) -> Option
             }
             found
         }
+        Ask::Tell { world, what } => {
+            let told = job.leaders.tell(by, number, world, what);
+            answer_all(job, told);
+            return None;
+        }
+        Ask::Hear { world } => {
+            let told = job.leaders.ask(by, number, world);
+            answer_all(job, told);
+            return None;
+        }
         Ask::Met { meeting, with } => joined::meet(job, by, meeting, with),
         Ask::Parted { meeting } => {
             joined::part(job, by, meeting);

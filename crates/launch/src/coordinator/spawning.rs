@@ -150,8 +150,12 @@ pub(super) fn begun(job: &mut Coordinator, sites: &[usize]) {
         let name = sites
             .first()
             .and_then(|&site| job.agreements.name_of(job.machine.subjobs(), site));
+        let name = name.unwrap_or_default();
+        if let (Asker::Process(parent, _), Some(&first)) = (pending.by, sites.first()) {
+            job.leaders.begin(name, parent, (first, 0));
+        }
         let said = Ok(Said::Started {
-            world: name.unwrap_or_default(),
+            world: name,
             processes: pending.counts.clone(),
         });
         answer(job, &pending, said);

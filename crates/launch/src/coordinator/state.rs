@@ -77,6 +77,8 @@ pub(super) struct Coordinator {
     pub(super) joined: super::joined::Meetings,
     /// Processes that were asked for and have not begun, and how often some were.
     pub(super) spawning: Vec<super::pending::Pending>,
+    /// Roots of parents and children that meet.
+    pub(super) leaders: super::leaders::Leaders,
     /// What the user has added.
     pub(super) added: super::added::Added,
     pub(super) spawned: u32,
@@ -167,6 +169,7 @@ impl Coordinator {
             agreements: super::agreeing::Agreements::default(),
             joined: super::joined::Meetings::default(),
             spawning: Vec::new(),
+            leaders: super::leaders::Leaders::default(),
             added: super::added::Added::default(),
             spawned: 0,
             worlds,

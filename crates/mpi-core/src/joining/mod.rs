@@ -8,8 +8,9 @@
 //!    start  --gather-->  Verdict        <----->        Verdict            all can talk to all, or nobody begins
 //!    <--broadcast--
 //! ```
-//! What leaders say to each other goes by whatever they have: a connection that a port has named, or a communicator of
-//! both. Three times there and back, whatever the number of processes. Every member learns of a failure of any other.
+//! What leaders say to each other goes by whatever they have: a connection that a port has named, the launcher of
+//! both, or a communicator of both. Three times there and back, whatever the number of processes. Every member learns
+//! of a failure of any other.
 //!
 //! Members that know each other already, of one job or met before, keep the connections that they have.
 

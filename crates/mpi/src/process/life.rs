@@ -142,7 +142,7 @@ fn begin(threads: bool, single: bool) -> Result<&'static Process> {
     process.requests.begin(process.world());
     isthmus_io::allow(process.running.reached());
     calls.begin(process.running.world());
-    crate::spawn::meet_parents(process.running.world(), &process.comm_world)?;
+    crate::spawn::meet_parents(&process.running, &process.comm_world)?;
     Ok(process)
 }
 

@@ -37,6 +37,8 @@ fn asks() -> Vec<Ask> {
         fingerprint: [2; 32],
         keys: vec!["own".into()],
     });
+    all.extend([None, Some(Vec::new()), Some(vec![7])].map(|what| Ask::Tell { world: [8; 16], what }));
+    all.push(Ask::Hear { world: [8; 16] });
     for scope in [None, Some(Scope::Job), Some(Scope::User)] {
         let (name, port) = (name.clone(), port.clone());
         all.push(Ask::Lookup {
@@ -62,6 +64,7 @@ fn questions_and_answers_survive_the_wire_and_their_truncations_do_not() {
         Ok(Said::Entry(crate::entry::sample())),
         Ok(Said::Ports(vec![40001, 40002])),
         Ok(Said::Proofs(vec![[3; 16]; 2])),
+        Ok(Said::Told(vec![1, 2])),
         Ok(Said::Port("p".repeat(MAX_PORT))),
         Err(Refusal::new(Kind::Unknown, "nobody has published 'x'")),
     ];
