@@ -22,6 +22,8 @@
 //! queue to be seen, the link may be faster than known: then so are the packets. Where it turns out to be much faster
 //! (a lost packet in the short train that measured it is enough), nothing is known any more, and congestion control,
 //! which took the pace for the link, begins to look for the rate anew.
+//!
+//! How far each constant may be from its value is in `docs/measured/pipe.md`, with those that no test holds.
 
 use std::time::Duration;
 
