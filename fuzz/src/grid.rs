@@ -125,11 +125,8 @@ fn boot_messages() -> Vec<Message> {
             ask: Ask::Agree(Box::new(agree())),
         }),
         Message::Question(met()),
-        Message::Question(Question {
-            number: 10,
-            ask: Ask::Brought(Box::new(letter())),
-        }),
         Message::Question(told()),
+        Message::Question(brought()),
         Message::Answer(answer()),
         Message::Answer(question::Answer {
             number: 8,
@@ -141,6 +138,11 @@ fn boot_messages() -> Vec<Message> {
             }))),
         }),
     ]
+}
+
+fn brought() -> Question {
+    let ask = Ask::Brought(Box::new(letter()));
+    Question { number: 10, ask }
 }
 
 fn letter() -> Letter {

@@ -39,6 +39,15 @@ static void die(void)
     raise(SIGKILL);
 }
 
+static void die_waiting(MPI_Comm comm)
+{
+    MPI_Request request;
+    int never;
+    MPI_Irecv(&never, 1, MPI_INT, MPI_ANY_SOURCE, 77, comm, &request);
+    usleep(20000);
+    die();
+}
+
 /* All work together; whoever sees a loss lets the others know. */
 static int step(MPI_Comm comm)
 {
@@ -177,13 +186,8 @@ int main(int argc, char **argv)
             die();
         if (mine && fails(how, "between", turn))
             die();
-        if (mine && fails(how, "while", turn)) {
-            MPI_Request request;
-            int never;
-            MPI_Irecv(&never, 1, MPI_INT, MPI_ANY_SOURCE, 77, comm, &request);
-            usleep(20000);
-            die();
-        }
+        if (mine && fails(how, "while", turn))
+            die_waiting(comm);
         if (mine && fails(how, "revoke", turn)) {
             CHECK(MPIX_Comm_revoke(comm) == MPI_SUCCESS);
             die();

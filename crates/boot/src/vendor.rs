@@ -75,12 +75,16 @@ pub(crate) fn underneath(
     })
 }
 
-/// Whether the vendor MPI has communicators of ours. Without, it moves frames, and everything is done by them: because of
-/// `ISTHMUS_VENDOR_COMMS=0`, or in a job that goes on after losses, since nobody takes back what is pending in that MPI
-/// when a communicator is revoked.
+/// Whether the vendor MPI has communicators of ours. Without, it moves frames, and everything is done by them:
+/// because of `ISTHMUS_VENDOR_COMMS=0`, or in a job that goes on after losses, since nobody takes back what is
+/// pending in that MPI when a communicator is revoked.
 pub(crate) fn is_on() -> bool {
-    let goes_on = isthmus_settings::ON_LOSS.read(std::env::var_os) == Some("go-on");
-    !goes_on && isthmus_settings::VENDOR_COMMS.read(std::env::var_os)
+    !goes_on() && isthmus_settings::VENDOR_COMMS.read(std::env::var_os)
+}
+
+/// Whether the job goes on when it loses processes.
+pub(crate) fn goes_on() -> bool {
+    isthmus_settings::ON_LOSS.read(std::env::var_os) == Some("go-on")
 }
 
 /// The processes of a process's vendor job, in the order of their ranks there.

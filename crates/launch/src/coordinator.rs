@@ -8,6 +8,7 @@ mod answering;
 mod asked;
 mod away;
 mod board;
+mod connecting;
 mod early;
 mod ending;
 mod holding;

@@ -8,6 +8,7 @@
 mod asker;
 pub mod attached;
 pub mod attribute;
+mod carrying;
 mod chosen;
 pub mod collective;
 pub mod comm;

@@ -14,10 +14,10 @@ use isthmus_wire::chosen::Chosen;
 use isthmus_wire::place::{Place, PlaceTable};
 
 use crate::asker::Asker;
+use crate::carrying::Carrying;
 use crate::chosen::Choices;
 use crate::context::{self, Contexts};
 use crate::error::Result;
-use crate::faults::Carrying;
 use crate::group::Group;
 use crate::links::known::WorldLinks;
 use crate::meeting::Abroad;

@@ -95,9 +95,9 @@ pub mod protocol {
     /// A communicator is revoked: its context is `token`. Who hears it first passes it on to some of the other members.
     /// No payload.
     pub const REVOKE: u8 = 4;
-    /// Letters that launchers write each other: see [`letter`](crate::letter). `token` names the errand, `tag` is 0 for a
-    /// letter and else what became of it ([`Back`](crate::letter::Back)), whose reason is the payload. The upper half of
-    /// the auxiliary is how many bytes all pieces have.
+    /// Letters that launchers write each other: see [`letter`](crate::letter). `token` names the errand, `tag` is 0
+    /// for a letter and else what became of it ([`Back`](crate::letter::Back)), whose reason is the payload. The
+    /// upper half of the auxiliary is how many bytes all pieces have.
     pub const LETTERS: u8 = 5;
     /// Remote service requests: see [`requests`](crate::requests).
     pub const REQUESTS: u8 = 8;

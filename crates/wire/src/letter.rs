@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What two launchers say to each other when members of a communicator agree that are of both ([`agreeing`](crate::agreeing)).
-//! Launchers do not reach each other: a process of one takes the letter to a process of the other, which gives it to its
-//! launcher and brings back what became of it.
+//! What two launchers say to each other when members of a communicator agree that are of both
+//! ([`agreeing`](crate::agreeing)). Launchers do not reach each other: a process of one takes the letter to a process
+//! of the other, which gives it to its launcher and brings back what became of it.
 //!
 //! ```text
 //!  launcher        process                       process        launcher
@@ -17,19 +17,18 @@
 //!  worlds, members: as in an agreement, in the order of whoever writes
 //!  says    1: waits for the other's share      2: share     3: result, an answer     4: result, a refusal: why text
 //! ```
-//! A share is `flag` u32, `contexts` 3 u32, `first` u32 (place of the first own member that lives), `owns` (list of 16 bytes: own
-//! worlds), `lost` and `known` (places). An errand is a letter and places of those to whom it may go.
+//! A share is `flag` u32, `contexts` 3 u32, `first` u32 (place of the first own member that lives), `owns` (list of 16
+//! bytes: own worlds), `lost` and `known` (places). An errand is a letter and places of those to whom it may go.
 
 use crate::agreeing::{
     Agreed, Members, Places, What, Which, read_contexts, read_members, read_places, read_what, read_which, read_worlds,
     write_contexts, write_members, write_places, write_which,
 };
 use crate::codec::{DecodeError, Reader, Writer};
-use crate::question::MAX_LENGTH;
 use crate::reason::{cut, read_reason};
 
 /// Longest letter, bytes: it is part of a question, and of an answer together with an errand's places.
-pub const MAX_LETTER: usize = MAX_LENGTH / 2;
+pub const MAX_LETTER: usize = 1 << 19;
 
 /// What one launcher says to another.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -139,7 +138,7 @@ impl Letter {
     }
 
     pub(crate) fn read(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        if r.left() > MAX_LENGTH {
+        if r.left() > 2 * MAX_LETTER {
             return Err(invalid("letter", r.left() as u64));
         }
         let which = read_which(r)?;
@@ -360,7 +359,7 @@ mod tests {
         };
         assert!(lost(vec![(1, 2), (2, 1)]).is_err(), "twice the same");
         assert!(lost(vec![(0, u32::MAX)]).is_err());
-        let long = vec![b'x'; MAX_LENGTH + 1];
+        let long = vec![b'x'; 2 * MAX_LETTER + 1];
         assert!(Letter::decode(&[&[1][..], &long].concat()).is_err());
         assert_eq!(Back::of(4, ""), None);
     }

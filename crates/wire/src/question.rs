@@ -196,8 +196,8 @@ pub enum Ask {
         /// What became of the last one.
         back: Option<Back>,
     },
-    /// A member of another launcher has brought a letter of that one. Answered ([`Said::Back`]) when what it asks for is
-    /// done.
+    /// A member of another launcher has brought a letter of that one. Answered ([`Said::Back`]) when what it asks for
+    /// is done.
     Brought(Box<Letter>),
     /// The roots of parents and children meet: one of them tells the other one something.
     Tell {

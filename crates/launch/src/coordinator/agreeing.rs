@@ -5,34 +5,28 @@
 //! answered the same, once; answers that are lost on their way are given again by `answering`. So no two of them can be
 //! told different things, and nobody waits for a process that has failed.
 //!
-//! `between`: members of two launchers. `naming`: which processes members are.
+//! `agreement`: one of them. `deciding`: members of two launchers; `between`: letters of these. `naming`: which processes
+//! members are.
 
-use between::{Between, Posted};
+use agreement::{Agreement, Wish};
+use between::{Between, Posted, back};
 use isthmus_identity::derived;
 use isthmus_job::coallocation::{Subjobs, takes_part, world_of};
-use isthmus_wire::agreeing::{Agree, Agreed, Members, What, Which, pieces, places};
-use isthmus_wire::letter::Share;
+use isthmus_wire::agreeing::{Agree, Agreed, Which, places};
+use isthmus_wire::letter::{Back, Letter, Says};
 use isthmus_wire::question::{Kind, Refusal, Said};
-use naming::{Named, resolve, same_members};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::Arc;
+use naming::{Named, Process, Told, resolve};
+use std::collections::{BTreeMap, HashMap};
 
+mod agreement;
 mod between;
+mod deciding;
 mod naming;
 
-const DIFFERENT: &str = "members of this communicator call different functions: one agrees (MPIX_Comm_agree), another one shrinks \
-                         (MPIX_Comm_shrink); call the same in the same order at all of them";
-const OTHERS: &str = "members of an agreement name different processes; please report this";
+const WITHOUT: &str =
+    "the other job's processes have agreed without those of this job, which they could not reach any more";
 const INHERITED: &str = "the communicator has processes of a job with another launcher, and this job was taken up by a launcher that has not \
                          begun it; shrink or agree on a communicator of this job's processes";
-
-/// A process: subjob and index.
-type Process = (usize, u32);
-/// A member; `None`: one of another launcher.
-type Member = Option<Process>;
-
-/// An answer for a process that has asked: the number of its question, and what it is told.
-pub(super) type Told = (Process, u64, Result<Said, Refusal>);
 
 /// All agreements that are not over.
 #[derive(Debug, Default)]
@@ -46,29 +40,6 @@ pub(super) struct Agreements {
     inherited: bool,
     /// Letters of other launchers.
     posted: Posted,
-}
-
-#[derive(Debug)]
-struct Agreement {
-    what: What,
-    /// As the first one said it, with the process that each place stands for.
-    worlds: Vec<[u8; 16]>,
-    ranges: Vec<Members>,
-    members: Arc<[Member]>,
-    /// Who has not asked, and takes part as far as is known.
-    missing: BTreeSet<Process>,
-    wishes: BTreeMap<Process, Wish>,
-    /// If there are members of another launcher.
-    between: Option<Between>,
-}
-
-/// What a member has said.
-#[derive(Debug)]
-struct Wish {
-    question: u64,
-    flag: u32,
-    contexts: [u32; 3],
-    known: BTreeSet<u32>,
 }
 
 impl Agreements {
@@ -254,81 +225,98 @@ impl Agreements {
     }
 }
 
-impl Agreement {
-    /// Its members, as [`resolve`] gives them.
-    fn named(&self) -> Named {
-        Named {
-            members: self.members.clone(),
-            decides: self.between.as_ref().map(Between::decides),
-        }
+impl Agreements {
+    /// A process can carry letters about an agreement; who is told what.
+    pub(super) fn carry(
+        &mut self,
+        subjobs: &Subjobs,
+        by: Process,
+        question: u64,
+        which: Which,
+        was: Option<Back>,
+    ) -> Vec<Told> {
+        self.is_ready(by, question, which, was, &|(site, index)| {
+            takes_part(subjobs, site, index)
+        })
     }
 
-    /// Own members that have asked and live.
-    fn living<'a>(
-        &'a self,
-        takes_part: &'a impl Fn(Process) -> bool,
-    ) -> impl Iterator<Item = (Process, &'a Wish)> + 'a {
-        let all = self.wishes.iter().map(|(&member, wish)| (member, wish));
-        all.filter(|(member, _)| takes_part(*member))
+    /// A process brings a letter of another launcher; who is told what.
+    pub(super) fn bring(
+        &mut self,
+        subjobs: &Subjobs,
+        by: Process,
+        question: u64,
+        letter: Letter,
+        inherited: bool,
+    ) -> Vec<Told> {
+        if inherited {
+            return vec![back(by, question, Back::Refused(INHERITED.to_owned()))];
+        }
+        self.deliver(by, question, letter, &|(site, index)| takes_part(subjobs, site, index))
     }
 
-    /// What is wrong with what a member asks.
-    fn objection(&self, by: Process, agree: &Agree) -> Option<&'static str> {
-        if self.what != agree.what {
-            return Some(DIFFERENT);
-        }
-        // Each names its own world first, so ranges of several worlds may be written in different ways.
-        let same = same_members((&self.worlds, &self.ranges), (&agree.worlds, &agree.members));
-        if !same || !self.members.contains(&Some(by)) {
-            return Some(OTHERS);
-        }
-        self.wishes
-            .contains_key(&by)
-            .then_some("a process asks twice for one agreement; please report this")
-    }
-
-    /// What all that live are told. `share`: what those of another launcher have said; without it none of them lives.
-    fn combined(&self, takes_part: &impl Fn(Process) -> bool, share: Option<&Share>) -> Agreed {
-        let lives = |member: &Process| self.wishes.contains_key(member) && takes_part(*member);
-        let abroad: Option<BTreeSet<u32>> = share.map(|share| places(&share.lost).collect());
-        let is_lost = |place: u32, member: &Member| match (member, &abroad) {
-            (Some(own), _) => !lives(own),
-            (None, Some(lost)) => lost.contains(&place),
-            (None, None) => true,
+    fn is_ready(
+        &mut self,
+        by: Process,
+        question: u64,
+        which: Which,
+        was: Option<Back>,
+        takes_part: &impl Fn(Process) -> bool,
+    ) -> Vec<Told> {
+        let open = self.open.get_mut(&which).filter(|open| open.wishes.contains_key(&by));
+        let Some(between) = open.and_then(|open| open.between.as_mut()) else {
+            return vec![(by, question, Ok(Said::Done))];
         };
-        let all = (0..).zip(self.members.iter());
-        let lost: Vec<u32> = all
-            .filter(|(place, member)| is_lost(*place, member))
-            .map(|(place, _)| place)
-            .collect();
-        let known: Option<BTreeSet<u32>> = share.map(|share| places(&share.known).collect());
-        let is_news = |place: &u32| {
-            let elsewhere = known.as_ref().is_some_and(|known| !known.contains(place));
-            elsewhere || self.living(takes_part).any(|(_, wish)| !wish.known.contains(place))
-        };
-        // Of those too that have failed since.
-        let flag = self.wishes.values().fold(u32::MAX, |all, wish| all & wish.flag);
-        let first = self.first(takes_part);
-        let contexts = match (first, share) {
-            (Some((place, _)), Some(share)) if share.first < place => share.contexts,
-            (None, Some(share)) => share.contexts,
-            (Some((_, wish)), _) => wish.contexts,
-            (None, None) => [0; 3],
-        };
-        Agreed {
-            flag: share.map_or(flag, |share| flag & share.flag),
-            contexts,
-            news: lost.iter().any(is_news),
-            lost: pieces(lost),
+        let mut told: Vec<Told> = Vec::new();
+        if let Some(before) = between.ready.insert(by, question) {
+            told.push((by, before, Ok(Said::Done)));
         }
+        let out = between.out.filter(|(carrier, _)| *carrier == by);
+        if let Some((_, is_result)) = out {
+            between.out = None;
+            let result = match was {
+                Some(Back::Delivered) if is_result => between.result.clone(),
+                Some(Back::Refused(why)) => Some(between.result.clone().unwrap_or(Err(why))),
+                Some(Back::Nobody) => {
+                    between.cut.insert(by);
+                    None
+                }
+                Some(Back::Delivered) | None => None,
+            };
+            if let Some(result) = result {
+                told.extend(self.end(which, result, takes_part));
+                return told;
+            }
+        }
+        told.extend(self.settle(which, takes_part));
+        told
     }
 
-    /// The first own member that lives, with its place.
-    fn first(&self, takes_part: &impl Fn(Process) -> bool) -> Option<(u32, &Wish)> {
-        let mut own = (0..)
-            .zip(self.members.iter())
-            .filter_map(|(place, member)| Some((place, (*member)?)));
-        own.find_map(|(place, member)| Some((place, self.wishes.get(&member).filter(|_| takes_part(member))?)))
+    fn deliver(
+        &mut self,
+        by: Process,
+        question: u64,
+        letter: Letter,
+        takes_part: &impl Fn(Process) -> bool,
+    ) -> Vec<Told> {
+        let which = letter.which;
+        let Some(open) = self.open.get_mut(&which) else {
+            let is_over = self.posted.knows_as_over(which);
+            return match letter.says {
+                // Whoever wrote it had this one's share: the agreement is over here.
+                Says::Result(_) => vec![back(by, question, Back::Delivered)],
+                Says::Waiting if is_over => vec![back(by, question, Back::Delivered)],
+                // It would have the result if it could have been reached.
+                Says::Share(_) if is_over => vec![back(by, question, Back::Refused(WITHOUT.to_owned()))],
+                _ => self.posted.keep((by, question, letter)),
+            };
+        };
+        let mut told = Vec::new();
+        match open.read(by, question, letter, &mut told) {
+            Some(result) => told.extend(self.end(which, result, takes_part)),
+            None => told.extend(self.settle(which, takes_part)),
+        }
+        told
     }
 }
 

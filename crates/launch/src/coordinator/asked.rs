@@ -3,7 +3,7 @@
 
 use super::answering::{answer, answer_all};
 use super::open::{Process, Worth};
-use super::{Coordinator, joined, spawning};
+use super::{Coordinator, connecting, spawning};
 use crate::meeting::{Beyond, concerns};
 use crate::proving::prove;
 use crate::site::broken;
@@ -58,25 +58,8 @@ fn consider(job: &mut Coordinator, by: Process, number: u64, ask: Ask) -> Option
             }
             taken
         }
-        Ask::Agree(agree) => {
-            let inherited = job.shared.is_taken_up();
-            let told = job
-                .agreements
-                .hear(job.machine.subjobs(), by, number, *agree, inherited);
-            answer_all(job, told);
-            return None;
-        }
-        Ask::Carry { which, back } => {
-            let told = job.agreements.carry(job.machine.subjobs(), by, number, which, back);
-            answer_all(job, told);
-            return None;
-        }
-        Ask::Brought(letter) => {
-            let inherited = job.shared.is_taken_up();
-            let told = job
-                .agreements
-                .bring(job.machine.subjobs(), by, number, *letter, inherited);
-            answer_all(job, told);
+        ask @ (Ask::Agree(_) | Ask::Carry { .. } | Ask::Brought(_)) => {
+            agree(job, by, number, ask);
             return None;
         }
         Ask::Apart(apart) => {
@@ -102,9 +85,9 @@ fn consider(job: &mut Coordinator, by: Process, number: u64, ask: Ask) -> Option
             answer_all(job, told);
             return None;
         }
-        Ask::Met { meeting, with } => joined::meet(job, by, meeting, with),
+        Ask::Met { meeting, with } => connecting::meet(job, by, meeting, with),
         Ask::Parted { meeting } => {
-            joined::part(job, by, meeting);
+            connecting::part(job, by, meeting);
             Ok(Said::Done)
         }
         ask @ Ask::Prove { .. } if job.meeting.is_some() => {
@@ -137,6 +120,18 @@ fn consider(job: &mut Coordinator, by: Process, number: u64, ask: Ask) -> Option
             (_, None) => Err(Refusal::new(Kind::Unable, "this job meets others at no host (--meet)")),
         },
     })
+}
+
+/// About an agreement: who is told what.
+fn agree(job: &mut Coordinator, by: Process, number: u64, ask: Ask) {
+    let (subjobs, inherited) = (job.machine.subjobs(), job.shared.is_taken_up());
+    let told = match ask {
+        Ask::Agree(agree) => job.agreements.hear(subjobs, by, number, *agree, inherited),
+        Ask::Carry { which, back } => job.agreements.carry(subjobs, by, number, which, back),
+        Ask::Brought(letter) => job.agreements.bring(subjobs, by, number, *letter, inherited),
+        _ => return,
+    };
+    answer_all(job, told);
 }
 
 /// Where the processes of a subjob are, to whose ports the ways through the host are to lead; `None`: on this machine.

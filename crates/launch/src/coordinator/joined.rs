@@ -2,9 +2,7 @@
 //! With whom processes of the job are connected, of other jobs. Processes tell it; nothing but what people see depends
 //! on it.
 
-use super::Coordinator;
 use super::open::Process;
-use crate::console::Print;
 use isthmus_wire::joined::{Group, Joined};
 use isthmus_wire::question::{Kind, MAX_OPEN, Refusal, Said};
 use std::collections::{BTreeMap, BTreeSet};
@@ -71,34 +69,6 @@ impl Meetings {
             met.own.remove(&process);
             !met.own.is_empty()
         });
-    }
-}
-
-/// A process is connected with others from now on: people see that, also those who look at a trace.
-pub(super) fn meet(job: &mut Coordinator, by: Process, meeting: [u8; 16], with: Vec<Group>) -> Result<Said, Refusal> {
-    trace(job, by, "connected with", &with);
-    job.joined.meet(by, meeting, with)
-}
-
-/// It is not any more.
-pub(super) fn part(job: &mut Coordinator, by: Process, meeting: [u8; 16]) {
-    let with = job.joined.part(by, meeting);
-    trace(job, by, "disconnected from", &with);
-}
-
-/// Those of other jobs: own ones are in the trace themselves.
-fn trace(job: &Coordinator, (site, index): Process, what: &str, with: &[Group]) {
-    let rank = job.machine.subjobs().number_of(site, index);
-    for group in with.iter().filter(|group| !job.agreements.knows(&group.world)) {
-        let processes = if group.processes == 1 { "process" } else { "processes" };
-        let Group {
-            processes: count,
-            site,
-            host,
-            ..
-        } = group;
-        let text = format!("{what} {count} {processes} at {site} ({host})");
-        job.printer.print(Print::Became(rank, "connection", text));
     }
 }
 

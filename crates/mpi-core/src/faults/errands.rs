@@ -10,12 +10,12 @@ use isthmus_wire::agreeing::{Which, places};
 use isthmus_wire::letter::{Back, Errand};
 use isthmus_wire::question::{Ask, Said};
 
-use super::carrying::Carrying;
 use crate::asker::Asker;
+use crate::carrying::Carrying;
 use crate::group::Group;
 
-/// After so long a letter goes to another one, too: between sites it may take long until it is known that the one who has
-/// it is lost.
+/// After so long a letter goes to another one, too: between sites it may take long until it is known that the one who
+/// has it is lost.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What a member does beside waiting.

@@ -5,7 +5,7 @@
 //! * `revoke`: a communicator on which nothing is possible any more, at all members;
 //! * `agreement`: members agree on a number, whoever fails meanwhile;
 //! * `shrink`: on a communicator of those that are left;
-//! * `carrying`, `errands`: what launchers of two jobs say to each other goes by their processes.
+//! * `errands`: what launchers of two jobs say to each other goes by their processes.
 //!
 //! Who has failed, the coordinator decides ([`isthmus_engine::losses`]), so all processes agree on that.
 
@@ -18,7 +18,6 @@ use crate::group::Group;
 use crate::world::World;
 
 mod agreement;
-mod carrying;
 mod errands;
 mod revoke;
 mod shrink;
@@ -26,13 +25,19 @@ mod shrink;
 pub use crate::asker::Asker;
 pub use crate::comm::usable;
 pub use agreement::{agree, agree_later};
-pub(crate) use carrying::Carrying;
 pub use revoke::revoke;
 pub use shrink::{shrink, shrink_later};
 
 /// By whom members agree; `None`: the program was started without a launcher.
 pub fn set_asker(world: &Arc<World>, asker: Option<Arc<dyn Asker>>) {
-    world.carrying.begin(world, asker.clone());
+    let own = Arc::downgrade(world);
+    let has_met = move |meeting, peer| {
+        let Some(world) = own.upgrade() else { return false };
+        let all = world.abroad().meetings.all();
+        let mut found = all.iter().filter(|known| known.id() == meeting);
+        found.any(|known| known.group().rank_of(peer).is_some())
+    };
+    world.carrying.begin(world.engine(), has_met, asker.clone());
     _ = asker.map(|asker| world.asker.set(asker));
 }
 

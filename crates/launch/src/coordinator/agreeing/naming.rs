@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Which processes the members of an agreement are.
 
-use super::{Member, Process};
 use isthmus_job::coallocation::{Subjobs, world_of};
 use isthmus_wire::agreeing::{Agree, Members};
-use isthmus_wire::question::{Kind, Refusal};
+use isthmus_wire::question::{Kind, Refusal, Said};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
+
+/// A process: subjob and index.
+pub(super) type Process = (usize, u32);
+/// A member; `None`: one of another launcher.
+pub(super) type Member = Option<Process>;
+
+/// An answer for a process that has asked: the number of its question, and what it is told.
+pub(super) type Told = (Process, u64, Result<Said, Refusal>);
 
 /// Members by their places.
 pub(super) struct Named {
@@ -95,11 +102,22 @@ fn process_of(world: &[(usize, u32)], rank: u32) -> Option<Process> {
     None
 }
 
-/// Whether two lists of members are the same: each is written with the own world first.
-pub(super) fn same_members(a: (&[[u8; 16]], &[Members]), b: (&[[u8; 16]], &[Members])) -> bool {
-    let name = |worlds: &[[u8; 16]], range: &Members| worlds.get(usize::from(range.world)).copied();
-    a.1.len() == b.1.len()
-        && a.1.iter().zip(b.1).all(|(x, y)| {
-            (x.first, x.count) == (y.first, y.count) && name(a.0, x) == name(b.0, y) && name(a.0, x).is_some()
-        })
+/// Members as somebody has written them.
+#[derive(Clone, Copy)]
+pub(super) struct Written<'a> {
+    pub(super) worlds: &'a [[u8; 16]],
+    pub(super) members: &'a [Members],
+}
+
+impl Written<'_> {
+    /// Whether they are the same: each is written with the own world first.
+    pub(super) fn is(self, other: Self) -> bool {
+        let name = |written: Self, range: &Members| written.worlds.get(usize::from(range.world)).copied();
+        let mut both = self.members.iter().zip(other.members);
+        self.members.len() == other.members.len()
+            && both.all(|(x, y)| {
+                let known = name(self, x);
+                (x.first, x.count) == (y.first, y.count) && known == name(other, y) && known.is_some()
+            })
+    }
 }

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+use super::naming::Member;
 use super::*;
+use isthmus_wire::agreeing::{Members, What, pieces};
 use std::cell::RefCell;
 use std::collections::HashSet;
+use std::sync::Arc;
 
 /// A generator with a seed: xorshift64*.
 pub(super) struct Chance(pub(super) u64);

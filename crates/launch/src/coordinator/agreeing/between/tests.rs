@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-use super::super::{Named, Told};
-use super::*;
-use isthmus_wire::agreeing::{Agree, Members, What};
+use super::super::naming::Member;
+use super::super::*;
+use super::EARLY;
+use isthmus_wire::agreeing::{Members, What, pieces};
+use isthmus_wire::letter::{Errand, Share};
 use std::cell::RefCell;
 use std::collections::HashSet;
 use std::sync::Arc;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Processes of two jobs that agree again and again. What they say takes its time, processes fail at any moment, a whole
-//! job does, or nothing passes between the two any more.
+//! Processes of two jobs that agree again and again. What they say takes its time, processes fail at any moment, a
+//! whole job does, or nothing passes between the two any more.
 
 use super::super::super::tests::Chance;
 use super::*;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 /// A process: of which job, and its index there.
 type Member = (usize, u32);
@@ -219,7 +219,8 @@ impl World {
         }
     }
 
-    /// A member is told a result: the same as all of its job, and as those of the other one, unless the two lost each other.
+    /// A member is told a result: the same as all of its job, and as those of the other one, unless the two lost each
+    /// other.
     fn take(&mut self, member: Member, question: u64, heard: Agreed) {
         self.errands.remove(&member);
         let own = self.carried.iter_mut().filter(|carried| carried.from == member);

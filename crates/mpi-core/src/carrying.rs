@@ -2,13 +2,14 @@
 //! Processes carry [letters](isthmus_wire::letter) between the launchers of two jobs whose processes agree.
 //!
 //! Here is what passes between processes: a letter, whose receiver gives it to its launcher, and what became of it.
-//! [`errands`](super::errands) is the side of whoever carries it.
+//! `errands` in [`crate::faults`] is the side of whoever carries it.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use isthmus_engine::{
-    Core, Engine, EngineError, Machine, Peer, Port, SendBuffer, Sending, Taken, awaken, register_later, with_port,
+    Core, Engine, EngineError, Machine, Peer, Port, SendBuffer, Sending, Shared, Taken, awaken, register_later,
+    with_port,
 };
 use isthmus_wire::frame::{Header, Kind, protocol};
 use isthmus_wire::letter::{Back, Letter, MAX_LETTER};
@@ -16,7 +17,6 @@ use isthmus_wire::question::{Ask, Said};
 use rustc_hash::FxHashMap;
 
 use crate::asker::Asker;
-use crate::world::World;
 
 /// Most letters of others that are here and not answered; who brings more goes to somebody else.
 const MOST: usize = 64;
@@ -52,19 +52,24 @@ impl Carrying {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// From now on this process takes letters of others, for whom it asks; `None`: it has no launcher.
-    pub(crate) fn begin(self: &Arc<Self>, world: &Arc<World>, asker: Option<Arc<dyn Asker>>) {
+    /// From now on this process takes letters of others, for whom it asks; `None`: it has no launcher. `has_met`:
+    /// whether a process has met this one as what this is the name of.
+    pub(crate) fn begin(
+        self: &Arc<Self>,
+        engine: &Shared,
+        has_met: impl Fn([u8; 16], Peer) -> bool + Send + 'static,
+        asker: Option<Arc<dyn Asker>>,
+    ) {
         let machine = Carrier {
             carrying: self.clone(),
-            world: Arc::downgrade(world),
+            has_met: Box::new(has_met),
             asker,
         };
-        let mut engine = world.engine().lock();
-        register_later(&mut engine, protocol::LETTERS, move || Box::new(machine));
+        register_later(&mut engine.lock(), protocol::LETTERS, move || Box::new(machine));
     }
 
     /// Sends a letter to a process; its number.
-    pub(super) fn send(&self, engine: &mut Engine, peer: Peer, letter: &[u8]) -> Result<u64, EngineError> {
+    pub(crate) fn send(&self, engine: &mut Engine, peer: Peer, letter: &[u8]) -> Result<u64, EngineError> {
         awaken(engine, protocol::LETTERS);
         let number = {
             let mut state = self.state();
@@ -81,7 +86,7 @@ impl Carrying {
     }
 
     /// What became of it, once that is known. [`Back::Nobody`]: not by this process.
-    pub(super) fn look(&self, number: u64) -> Option<Back> {
+    pub(crate) fn look(&self, number: u64) -> Option<Back> {
         let mut state = self.state();
         let back = state.out.get_mut(&number)?.1.take()?;
         state.out.remove(&number);
@@ -89,7 +94,7 @@ impl Carrying {
     }
 
     /// Nobody asks any more what becomes of it.
-    pub(super) fn forget(&self, number: u64) {
+    pub(crate) fn forget(&self, number: u64) {
         self.state().out.remove(&number);
     }
 }
@@ -110,21 +115,11 @@ fn answer(port: &mut Port<'_>, peer: Peer, number: u64, back: &Back) {
 /// What takes letters of others.
 struct Carrier {
     carrying: Arc<Carrying>,
-    world: Weak<World>,
+    has_met: Box<dyn Fn([u8; 16], Peer) -> bool + Send>,
     asker: Option<Arc<dyn Asker>>,
 }
 
 impl Carrier {
-    /// Whether a process has met this one as what a letter is about.
-    fn has_met(&self, letter: &Letter, peer: Peer) -> bool {
-        let Some(world) = self.world.upgrade() else {
-            return false;
-        };
-        let meetings = world.abroad().meetings.all();
-        let mut found = meetings.iter().filter(|meeting| meeting.id() == letter.which.scope);
-        found.any(|meeting| meeting.group().rank_of(peer).is_some())
-    }
-
     /// Whether a process has brought a letter before: it waits for what becomes of it under another number from now on.
     fn is_here(&self, peer: Peer, number: u64, letter: &Letter) -> bool {
         let mut state = self.carrying.state();
@@ -137,7 +132,7 @@ impl Carrier {
         if self.is_here(peer, number, &letter) {
             return;
         }
-        if !self.has_met(&letter, peer) || self.carrying.state().brought.len() >= MOST {
+        if !(self.has_met)(letter.which.scope, peer) || self.carrying.state().brought.len() >= MOST {
             return answer(port, peer, number, &Back::Nobody);
         }
         if self.asker.is_none() {
