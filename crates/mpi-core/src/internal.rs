@@ -61,26 +61,21 @@ fn bcast(root: u32, length: usize) -> Call {
     call
 }
 
-/// A part of a call in the memory that all members share ([`set_up`]).
-fn short(what: Operation, root: u32, block: usize, give: Option<&OwnMemory>, take: Option<&OwnMemory>) -> Short {
-    Short {
-        what,
-        root,
-        block: block as u64,
-        give: give.map(OwnMemory::reading),
-        take: take.map(OwnMemory::memory),
-        reducer: None,
-    }
-}
-
 /// The content that `root` has, of equal length everywhere; collective.
 pub(crate) fn broadcast(world: &World, comm: &Comm, root: u32, content: &[u8]) -> Result<Vec<u8>> {
     let (length, gives) = (odd(content.len()), comm.rank() == root);
     let mut words = content.to_vec();
     words.resize(length, 0);
     let memory = OwnMemory::with(&words);
-    let [give, take] = [gives, !gives].map(|is| is.then_some(&memory));
-    if let Some(done) = set_up(world, comm, &short(Operation::Bcast, root, length, give, take)) {
+    let short = Short {
+        what: Operation::Bcast,
+        root,
+        block: length as u64,
+        give: gives.then(|| memory.reading()),
+        take: (!gives).then(|| memory.memory()),
+        reducer: None,
+    };
+    if let Some(done) = set_up(world, comm, &short) {
         let mut words = done.map(|()| memory.content())?;
         words.truncate(content.len());
         return Ok(words);
@@ -128,27 +123,6 @@ pub(crate) fn broadcast_later(
     start(world, comm, planned(comm, bcast(0, content.len()), binding), Some(next))
 }
 
-/// [`gather_equal`] in memory that all share; `None` as in [`set_up`].
-fn gather_at_once(world: &World, comm: &Comm, mine: &[u8]) -> Option<Result<Vec<u8>>> {
-    let length = odd(mine.len());
-    let mut words = mine.to_vec();
-    words.resize(length, 0);
-    let (own, all) = (
-        OwnMemory::with(&words),
-        OwnMemory::new(0, (length * comm.size() as usize) as isize),
-    );
-    let done = set_up(
-        world,
-        comm,
-        &short(Operation::Allgather, 0, length, Some(&own), Some(&all)),
-    )?;
-    Some(done.map(|()| {
-        let all = all.content();
-        let each = all.chunks_exact(length).flat_map(|words| &words[..mine.len()]);
-        each.copied().collect()
-    }))
-}
-
 /// An odd number of bytes, as few operations of programs have: if one of those meets one of ours, both find out at
 /// once.
 fn odd(length: usize) -> usize {
@@ -158,9 +132,6 @@ fn odd(length: usize) -> usize {
 /// Everybody's content, of equal length everywhere, by rank; collective.
 pub(crate) fn gather_equal(world: &World, comm: &Comm, mine: &[u8]) -> Result<Vec<u8>> {
     let length = mine.len();
-    if let Some(all) = gather_at_once(world, comm, mine) {
-        return all;
-    }
     let mut content = vec![0; length * comm.size() as usize];
     let at = length * comm.rank() as usize;
     content[at..at + length].copy_from_slice(mine);
