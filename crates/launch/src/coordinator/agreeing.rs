@@ -5,8 +5,8 @@
 //! answered the same, once; answers that are lost on their way are given again by `answering`. So no two of them can be
 //! told different things, and nobody waits for a process that has failed.
 //!
-//! `agreement`: one of them. `deciding`: members of two launchers; `between`: letters of these. `naming`: which processes
-//! members are.
+//! `agreement`: one of them. `deciding`: members of two launchers; `between`: letters of these. `naming`: which
+//! processes members are.
 
 use agreement::{Agreement, Wish};
 use between::{Between, Posted, back};

@@ -8,9 +8,9 @@
 //! knows, whoever fails then.
 //!
 //! Launchers do not reach each other: members carry their [letters](isthmus_wire::letter). While one waits for the
-//! other a member is on its way, which notices when nobody of the others can be reached any more. If that is so for all own
-//! members that live, the others count as lost; they cannot be met on this communicator again. A result that stands is
-//! never changed.
+//! other a member is on its way, which notices when nobody of the others can be reached any more. If that is so for all
+//! own members that live, the others count as lost; they cannot be met on this communicator again. A result that stands
+//! is never changed.
 
 use super::agreement::{Agreement, DIFFERENT, OTHERS};
 use super::between::back;
