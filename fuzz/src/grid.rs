@@ -94,7 +94,7 @@ fn boot_messages() -> Vec<Message> {
             waits: vec![isthmus_wire::time::Wait::default()],
         },
         choices: vec![Chosen {
-            ways: vec![isthmus_wire::chosen::Way::default()],
+            ways: vec![isthmus_wire::chosen::Candidate::default()],
             ..Chosen::default()
         }],
         files: vec![isthmus_wire::usage::Usage {

@@ -32,7 +32,7 @@ use isthmus_wire::grid::{Exit, FromAgent, Start, ToAgent};
 use isthmus_wire::question::{Answer, Question};
 use isthmus_wire::word::counted;
 use listen::Listener;
-use part::Part;
+use part::AllocatedNode;
 use stage::{Inquiry, Stage, Submission, Waiting};
 use std::path::Path;
 use std::sync::Arc;
@@ -63,7 +63,7 @@ pub(crate) struct Batch {
     /// What has failed.
     inquiry: Inquiry,
     /// Nodes by index; all of them once their processes begin.
-    parts: Vec<Part>,
+    parts: Vec<AllocatedNode>,
     /// So many nodes have told of files that were made there.
     made: usize,
     /// Bytes of input that each node has taken, and what the coordinator knows of it.
@@ -279,7 +279,7 @@ impl Batch {
             let coordinator = Sink::Coordinator(self.outbox.clone());
             (coordinator.clone(), coordinator)
         });
-        self.parts.push(Part::new(ready, self.outbox.clone(), sinks));
+        self.parts.push(AllocatedNode::new(ready, self.outbox.clone(), sinks));
         if let (true, Stage::Gathering { since }) = (self.parts.len() as u64 == u64::from(all), &self.stage) {
             self.distribute(*since);
         }
@@ -409,8 +409,9 @@ impl Batch {
             return;
         }
         *started = true;
-        self.outbox
-            .send(&FromAgent::Started(self.parts.iter().map(Part::place).collect()));
+        self.outbox.send(&FromAgent::Started(
+            self.parts.iter().map(AllocatedNode::place).collect(),
+        ));
         self.launch();
     }
 
@@ -438,7 +439,7 @@ fn sinks(start: &Start, outbox: &Outbox) -> Result<Option<(Sink, Sink)>, Refusal
 impl Batch {
     /// Tells the nodes to end, those that came late too.
     pub(crate) fn end(&mut self) {
-        self.parts.iter_mut().for_each(Part::end);
+        self.parts.iter_mut().for_each(AllocatedNode::end);
     }
 
     /// Whether the scheduler has yet to answer the submission: what it then has must be cancelled.

@@ -21,7 +21,6 @@ mod neighbours;
 mod node;
 mod other_mpi;
 mod pipes;
-mod place;
 mod processes;
 mod processors;
 mod program;
@@ -38,6 +37,7 @@ mod told;
 mod too_new;
 mod vendor;
 mod vigil;
+mod working_directory;
 
 pub use guard::{GUARD, run as run_guard};
 pub use isthmus_sched::fork::{TRAMPOLINE, trampoline};
@@ -204,7 +204,7 @@ struct Agent {
     /// The directory of the subjob's files, which stays as long as we do.
     workspace: Option<Workspace>,
     /// Where the processes work, when nobody named it.
-    works: Option<place::Place>,
+    works: Option<working_directory::WorkingDirectory>,
     /// What the place for a successor is called.
     place: Option<String>,
     /// Another connection may follow this one.
@@ -419,7 +419,7 @@ impl Agent {
     }
 
     fn start(&mut self, mut start: Start) -> Result<(), Refusal> {
-        self.neighbours.umask = place::set_umask(&start)?;
+        self.neighbours.umask = working_directory::set_umask(&start)?;
         if start.silence > 0 {
             self.vigil.allow(Duration::from_secs(u64::from(start.silence)));
         }
@@ -427,7 +427,7 @@ impl Agent {
             self.workspace = Workspace::of(std::path::Path::new(&start.files));
         }
         if self.role != Role::Home {
-            if let Some((works, workspace)) = place::choose(&mut start, self.role == Role::Node)? {
+            if let Some((works, workspace)) = working_directory::choose(&mut start, self.role == Role::Node)? {
                 self.works = Some(works);
                 self.workspace = workspace.or_else(|| self.workspace.take());
             }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What an agent says of its machine.
 
-use isthmus_wire::grid::{AgentHello, Part, VERSION};
+use isthmus_wire::grid::{AgentHello, NodeProcesses, VERSION};
 
 /// Looks at the machine.
 pub(crate) fn hello() -> AgentHello {
@@ -22,10 +22,10 @@ pub(crate) fn clock() -> u64 {
 }
 
 /// This machine as the only node of a subjob whose processes have these variables.
-pub(crate) fn part(processes: u32, environment: &[(String, String)]) -> Part {
+pub(crate) fn part(processes: u32, environment: &[(String, String)]) -> NodeProcesses {
     let AgentHello { host, processors, .. } = hello();
     let pinned = isthmus_settings::ADDRESS.read(isthmus_settings::among(environment));
-    Part {
+    NodeProcesses {
         host,
         addresses: isthmus_net::own_addresses(&pinned.join(",")),
         processors,

@@ -24,7 +24,7 @@ const CONNECTING: Duration = Duration::from_secs(10);
 const ROUNDS: u32 = 3;
 
 /// Where the submitting agent is, and which node this is.
-struct Place {
+struct NodeArguments {
     spool: PathBuf,
     addresses: Vec<String>,
     port: u16,
@@ -70,13 +70,13 @@ fn node_name() -> String {
     name
 }
 
-fn parse(arguments: &[String]) -> Option<Place> {
+fn parse(arguments: &[String]) -> Option<NodeArguments> {
     let [spool, addresses, port, fingerprint, node, nodes, slots_of_all] = arguments else {
         return None;
     };
     let (node, nodes): (u32, u32) = (node.parse().ok()?, nodes.parse().ok()?);
     (node < nodes).then(|| {
-        Some(Place {
+        Some(NodeArguments {
             spool: isthmus_stage::words::path(spool),
             addresses: addresses.split(',').map(str::to_owned).collect(),
             port: port.parse().ok()?,
@@ -116,7 +116,7 @@ fn unhex(text: &str) -> Option<[u8; 32]> {
     (hex(&bytes) == text).then_some(bytes)
 }
 
-async fn connect(place: &Place) -> io::Result<TcpStream> {
+async fn connect(place: &NodeArguments) -> io::Result<TcpStream> {
     let mut tried = Vec::new();
     for round in 0..ROUNDS {
         for address in &place.addresses {

@@ -6,7 +6,7 @@
 
 use crate::program::Refusal;
 use isthmus_settings::among;
-use isthmus_topology::processors::{self, Part, Processor, Rule};
+use isthmus_topology::processors::{self, HardwareType, Processor, Rule};
 use isthmus_wire::grid::Start;
 use rustix::thread::{CpuSet, sched_getaffinity};
 use std::path::Path;
@@ -25,7 +25,7 @@ pub(crate) fn of(start: &Start) -> Result<Option<Vec<Vec<u32>>>, Refusal> {
     let to = match isthmus_settings::BIND_TO.read(among(&start.environment)) {
         Some(value) => part(value),
         // Who says for how many threads wants cores for them.
-        None if each > 1 => Some(Part::Core),
+        None if each > 1 => Some(HardwareType::Core),
         // Who says where processes go wants them to stay there.
         None if by.is_some() => by,
         None => return Ok(own_cores(count)),
@@ -41,7 +41,7 @@ pub(crate) fn of(start: &Start) -> Result<Option<Vec<Vec<u32>>>, Refusal> {
     };
     let rule = Rule {
         to,
-        by: by.unwrap_or_else(|| to.min(Part::Core)),
+        by: by.unwrap_or_else(|| to.min(HardwareType::Core)),
         each,
         row: if by.is_some() { row } else { 0 },
     };
@@ -68,8 +68,8 @@ fn own_cores(count: usize) -> Option<Vec<Vec<u32>>> {
     let online = std::fs::read_to_string(Path::new(CPUS).join("online")).ok()?;
     let confined = machine.len() < processors::parse_list(&online)?.len();
     let rule = Rule {
-        to: Part::Core,
-        by: Part::Core,
+        to: HardwareType::Core,
+        by: HardwareType::Core,
         each: 1,
         row: 0,
     };
@@ -77,9 +77,9 @@ fn own_cores(count: usize) -> Option<Vec<Vec<u32>>> {
 }
 
 /// `None`: nothing.
-fn part(word: &str) -> Option<Part> {
+fn part(word: &str) -> Option<HardwareType> {
     // Open MPI's and MPICH's word for the order of slots.
-    Part::named(if word == "slot" { "core" } else { word })
+    HardwareType::named(if word == "slot" { "core" } else { word })
 }
 
 /// What there is and may be used, in the order of numbers.
@@ -117,7 +117,7 @@ fn machine() -> Vec<Processor> {
 }
 
 /// How many parts of this kind there are here for processes.
-pub fn count(part: Part) -> usize {
+pub fn count(part: HardwareType) -> usize {
     processors::count(&machine(), part)
 }
 
@@ -153,8 +153,8 @@ mod tests {
         let machine = machine();
         assert!(!machine.is_empty());
         let everything = Rule {
-            to: Part::Core,
-            by: Part::Core,
+            to: HardwareType::Core,
+            by: HardwareType::Core,
             each: 1,
             row: 0,
         };
@@ -166,6 +166,9 @@ mod tests {
         let words = isthmus_settings::BIND_TO.words;
         let nothing: Vec<&&str> = words.iter().filter(|word| part(word).is_none()).collect();
         assert_eq!(nothing, [&"none"]);
-        assert_eq!((part("numa"), part("slot")), (Some(Part::Numa), Some(Part::Core)));
+        assert_eq!(
+            (part("numa"), part("slot")),
+            (Some(HardwareType::Numa), Some(HardwareType::Core))
+        );
     }
 }

@@ -18,7 +18,7 @@ pub(crate) fn rank_of(peer: Peer) -> u32 {
 
 /// A kind of transport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum TransportKind {
     /// The process itself.
     Own,
     SharedMemory,
@@ -29,24 +29,24 @@ pub(crate) enum Way {
 }
 
 /// How two processes (ranks in MPI_COMM_WORLD) reach each other; the same seen from both ends.
-pub(crate) fn way(topology: &Topology, a: u32, b: u32) -> Way {
+pub(crate) fn way(topology: &Topology, a: u32, b: u32) -> TransportKind {
     if a == b {
-        return Way::Own;
+        return TransportKind::Own;
     }
     match topology.level_between(a, b) {
-        Level::WideArea => Way::Tls,
-        Level::LocalArea | Level::Machine => Way::Tcp,
-        Level::Vendor => Way::Vendor,
-        Level::Node => Way::SharedMemory,
+        Level::WideArea => TransportKind::Tls,
+        Level::LocalArea | Level::Machine => TransportKind::Tcp,
+        Level::Vendor => TransportKind::Vendor,
+        Level::Node => TransportKind::SharedMemory,
     }
 }
 
 /// As the room `net` asks.
 pub(crate) fn reach(topology: &Topology, me: u32, peer: u32) -> Reach {
     match way(topology, me, peer) {
-        Way::Own | Way::SharedMemory | Way::Vendor => Reach::Otherwise,
-        Way::Tcp => Reach::Tcp,
-        Way::Tls => Reach::Tls,
+        TransportKind::Own | TransportKind::SharedMemory | TransportKind::Vendor => Reach::Otherwise,
+        TransportKind::Tcp => Reach::Tcp,
+        TransportKind::Tls => Reach::Tls,
     }
 }
 
@@ -107,8 +107,17 @@ mod tests {
     #[test]
     fn the_way_follows_the_distance() {
         let topology = Topology::new(&table());
-        let ways: Vec<Way> = (0..5).map(|peer| way(&topology, 0, peer)).collect();
-        assert_eq!(ways, [Way::Own, Way::SharedMemory, Way::Tcp, Way::Tcp, Way::Tls]);
+        let ways: Vec<TransportKind> = (0..5).map(|peer| way(&topology, 0, peer)).collect();
+        assert_eq!(
+            ways,
+            [
+                TransportKind::Own,
+                TransportKind::SharedMemory,
+                TransportKind::Tcp,
+                TransportKind::Tcp,
+                TransportKind::Tls
+            ]
+        );
         assert_eq!(node_peers(&table(), 0), [1, 0].map(peer_of));
     }
 }

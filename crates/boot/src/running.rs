@@ -32,7 +32,7 @@ use crate::listening::listen;
 use crate::origin::Origin;
 use crate::reaching::{dial_time, ports};
 use crate::rendezvous::{Agent, Invitation, path_of};
-use crate::routes::{Way, node_peers, peer_of, reach, way};
+use crate::routes::{TransportKind, node_peers, peer_of, reach, way};
 use crate::survey::{self, Survey};
 use crate::trace::Recorder;
 use crate::traffic;
@@ -210,8 +210,10 @@ impl Running {
         let processes = Processes::of(&world.job, topology.size());
         let (transports, wide) = transports(&world, &places, &topology, (offer, vendor), &processes)?;
         let prober = wide.as_ref().map(|(_, prober)| prober.clone());
-        let far = transports.iter().any(|(way, _)| matches!(way, Way::Tcp | Way::Tls));
-        let inside = transports.iter().any(|(way, _)| *way != Way::Tls);
+        let far = transports
+            .iter()
+            .any(|(way, _)| matches!(way, TransportKind::Tcp | TransportKind::Tls));
+        let inside = transports.iter().any(|(way, _)| *way != TransportKind::Tls);
         let setup = Setup {
             me: peer_of(me),
             processes,
@@ -461,7 +463,7 @@ fn start_keeper(world: &Arc<World>) -> Result<JoinHandle<()>, BootError> {
     })
 }
 
-type Transports = Vec<(Way, Box<dyn Transport>)>;
+type Transports = Vec<(TransportKind, Box<dyn Transport>)>;
 /// What else the transport between sites offers.
 type Wide = (ArrivalHook, Prober);
 
@@ -476,7 +478,7 @@ fn transports(
     let peers = node_peers(places, world.rank);
     let meets = vendor.is_none() || vendor::is_on();
     if let Some(vendor) = vendor {
-        all.push((Way::Vendor, Box::new(vendor)));
+        all.push((TransportKind::Vendor, Box::new(vendor)));
     }
     // Over a vendor MPI no message goes this way, but short collective operations do.
     if peers.len() > 1 && meets {
@@ -484,7 +486,7 @@ fn transports(
         let (path, bells) = (&path_of(&world.shared_memory), &path_of(&world.node_directory));
         let shm = ShmTransport::join(path, bells, &world.job, slot, peers.len(), peers)
             .map_err(|e| BootError::System(e.to_string()))?;
-        all.push((Way::SharedMemory, Box::new(shm)));
+        all.push((TransportKind::SharedMemory, Box::new(shm)));
     }
     let far = (0..topology.size()).any(|peer| reach(topology, world.rank, peer) != Reach::Otherwise);
     let mut offers = None;
@@ -492,11 +494,11 @@ fn transports(
         let net = isthmus_net::start(config(world, places, topology, offer, processes)?)
             .map_err(|e| BootError::System(e.to_string()))?;
         if let Some(tcp) = net.tcp {
-            all.push((Way::Tcp, Box::new(tcp)));
+            all.push((TransportKind::Tcp, Box::new(tcp)));
         }
         if let Some(wide) = net.wide {
             offers = Some((wide.arrival_hook(), wide.prober()));
-            all.push((Way::Tls, Box::new(wide)));
+            all.push((TransportKind::Tls, Box::new(wide)));
         }
     }
     Ok((all, offers))
@@ -539,7 +541,7 @@ fn config(
     })
 }
 
-fn route(transports: &Transports, way: Way) -> u8 {
+fn route(transports: &Transports, way: TransportKind) -> u8 {
     transports
         .iter()
         .position(|(w, _)| *w == way)

@@ -7,7 +7,7 @@
 use isthmus_wire::boot::{Counters, Hello, LevelCounters, Message, VERSION, World};
 use isthmus_wire::codec::Deframer;
 use isthmus_wire::place::Representation;
-use isthmus_wire::question::{Answer, Ask, Kind, Part, Question, Refusal, Said, Scope};
+use isthmus_wire::question::{Answer, Ask, Kind, Question, Refusal, Said, Scope, SpawnProgram};
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
@@ -190,7 +190,7 @@ impl Agent {
             "missing" => "/nowhere/program".to_owned(),
             _ => std::env::current_exe().unwrap().to_str().unwrap().to_owned(),
         };
-        let part = |processes, site: &str| Part {
+        let part = |processes, site: &str| SpawnProgram {
             program: program.clone(),
             arguments: vec![what.to_owned(), "3".to_owned(), "0".to_owned()],
             processes,

@@ -10,7 +10,7 @@ use crate::sites::found::size;
 use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
 use isthmus_job::catalogue::{Catalogue, Entry};
-use isthmus_job::transfer::Place;
+use isthmus_job::transfer::Location;
 use isthmus_job::{JobError, JobErrors, quantity};
 use isthmus_reach::{Access, Failure, Remote, Tally, here};
 use isthmus_stage::content::hex;
@@ -91,14 +91,14 @@ fn perform(arguments: &Copy) -> Result<Tally, JobErrors> {
 }
 
 /// What a word names. One as scp has them is no file here, unless there is one.
-fn place(word: &str) -> Result<Place, JobError> {
-    let parsed = Place::parse(word)?;
+fn place(word: &str) -> Result<Location, JobError> {
+    let parsed = Location::parse(word)?;
     let (site, path) = match word.split_once(':') {
         // An address of its own has two slashes.
         Some((site, path)) if !site.is_empty() && !site.contains('/') && !path.starts_with("//") => (site, path),
         _ => return Ok(parsed),
     };
-    if !matches!(parsed, Place::Home(_)) || words::path(word).symlink_metadata().is_ok() {
+    if !matches!(parsed, Location::Home(_)) || words::path(word).symlink_metadata().is_ok() {
         return Ok(parsed);
     }
     if site == "isthmus" {
@@ -121,11 +121,11 @@ fn place(word: &str) -> Result<Place, JobError> {
 }
 
 /// A place for several sources.
-fn directory(target: Place) -> Result<Place, JobError> {
+fn directory(target: Location) -> Result<Location, JobError> {
     match target {
         // The slash says so there.
-        Place::Site(site, path) if !path.ends_with('/') => Ok(Place::Site(site, format!("{path}/"))),
-        Place::Home(path) if !at_home(&path)?.is_dir() => {
+        Location::Site(site, path) if !path.ends_with('/') => Ok(Location::Site(site, format!("{path}/"))),
+        Location::Home(path) if !at_home(&path)?.is_dir() => {
             let error = JobError::new(format!("there is no directory '{path}' here for several sources"));
             Err(error.hint("make it, or name one that is there"))
         }
@@ -200,12 +200,12 @@ impl Ends<'_> {
         })
     }
 
-    fn copy(&self, source: &Place, target: &Place) -> Result<Tally, JobErrors> {
+    fn copy(&self, source: &Location, target: &Location) -> Result<Tally, JobErrors> {
         Ok(match (source, target) {
-            (Place::Home(from), Place::Site(site, to)) => self.put(&at_home(from)?, site, to)?,
-            (Place::Site(site, from), Place::Home(to)) => self.get(site, from, &at_home(to)?)?,
-            (Place::Site(first, from), Place::Site(second, to)) => self.across((first, from), (second, to))?,
-            (Place::Home(from), Place::Home(to)) => inside(&at_home(from)?, &at_home(to)?)?,
+            (Location::Home(from), Location::Site(site, to)) => self.put(&at_home(from)?, site, to)?,
+            (Location::Site(site, from), Location::Home(to)) => self.get(site, from, &at_home(to)?)?,
+            (Location::Site(first, from), Location::Site(second, to)) => self.across((first, from), (second, to))?,
+            (Location::Home(from), Location::Home(to)) => inside(&at_home(from)?, &at_home(to)?)?,
             _ => {
                 let error = JobError::new("this kind of address cannot be copied from or to");
                 let hint = "isthmus cp knows paths and isthmus://SITE/PATH; inputs of jobs may be web addresses too";

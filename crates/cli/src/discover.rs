@@ -61,7 +61,7 @@ pub(crate) struct Discover {
 
 /// How to distribute processes over the selected sites.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
-pub(crate) enum Place {
+pub(crate) enum Distribution {
     /// To as few sites as possible, the nearest first
     #[default]
     Compact,
@@ -512,7 +512,7 @@ pub(crate) fn choose(
     given: &[String],
     condition: &str,
     total: u32,
-    how: Place,
+    how: Distribution,
 ) -> Result<Vec<(String, u32)>, JobErrors> {
     let selection = Selection::parse(condition)?;
     let access = reach::access(ssh)?;
@@ -547,8 +547,8 @@ pub(crate) fn choose(
         return Err(error.hint("isthmus discover shows what the sites have").into());
     }
     let how = match how {
-        Place::Compact => Placement::Compact,
-        Place::Spread => Placement::Spread,
+        Distribution::Compact => Placement::Compact,
+        Distribution::Spread => Placement::Spread,
     };
     let placed = place(&candidates, total, how)?;
     let text: Vec<String> = placed.iter().map(|(site, count)| format!("{site}:{count}")).collect();

@@ -28,7 +28,7 @@ fn there(word: &str) -> Option<There<'_>> {
 }
 
 /// What a command does at another site.
-enum Way<'a> {
+enum AtSite<'a> {
     /// The same as here, with this job.
     Same(&'a str),
     /// It writes a file here.
@@ -38,19 +38,19 @@ enum Way<'a> {
 }
 
 /// The word for a job in a command that takes one.
-fn way(verb: &Verb) -> Option<Way<'_>> {
+fn way(verb: &Verb) -> Option<AtSite<'_>> {
     match verb {
-        Verb::Attach(a) => a.job().map(Way::Same),
-        Verb::Logs(a) => a.job().map(Way::Same),
-        Verb::Signal(a) => Some(Way::Same(a.job())),
-        Verb::Kill(a) => Some(Way::Same(a.job())),
-        Verb::Edit(a) => Some(Way::Same(a.job())),
-        Verb::Whereabouts(a) => a.job().map(Way::Same),
-        Verb::Top(a) if a.serves() => a.job().map(|job| Way::Refused(job, SERVING)),
-        Verb::Top(a) => a.job().map(Way::Same),
+        Verb::Attach(a) => a.job().map(AtSite::Same),
+        Verb::Logs(a) => a.job().map(AtSite::Same),
+        Verb::Signal(a) => Some(AtSite::Same(a.job())),
+        Verb::Kill(a) => Some(AtSite::Same(a.job())),
+        Verb::Edit(a) => Some(AtSite::Same(a.job())),
+        Verb::Whereabouts(a) => a.job().map(AtSite::Same),
+        Verb::Top(a) if a.serves() => a.job().map(|job| AtSite::Refused(job, SERVING)),
+        Verb::Top(a) => a.job().map(AtSite::Same),
         Verb::Report(a) => match (a.job(), a.page_file()) {
-            (Some(job), Some(file)) => Some(Way::Page(job, file)),
-            (job, None) => job.map(Way::Same),
+            (Some(job), Some(file)) => Some(AtSite::Page(job, file)),
+            (job, None) => job.map(AtSite::Same),
             (None, Some(_)) => None,
         },
         _ => None,
@@ -62,17 +62,17 @@ const SERVING: &str = "the page is served on the site's own loopback interface: 
 /// Runs the command at the site that its job names, if it names one.
 pub(crate) fn command(verb: &Verb) -> Option<ExitCode> {
     let way = way(verb)?;
-    let (Way::Same(word) | Way::Page(word, _) | Way::Refused(word, _)) = way;
+    let (AtSite::Same(word) | AtSite::Page(word, _) | AtSite::Refused(word, _)) = way;
     let there = there(word)?;
     Some(match way {
-        Way::Refused(_, hint) => {
+        AtSite::Refused(_, hint) => {
             let error = JobError::new(format!(
                 "this cannot be done for a job at site '{}' from here",
                 there.site
             ));
             crate::diagnostic::refuse(&error.hint(hint))
         }
-        Way::Same(_) => {
+        AtSite::Same(_) => {
             // What processes print is theirs, here as at home; everything else is the site's.
             let heard = match verb {
                 Verb::Attach(_) | Verb::Logs(_) => Heard::of_processes(),
@@ -80,7 +80,7 @@ pub(crate) fn command(verb: &Verb) -> Option<ExitCode> {
             };
             passed(there, own_words(word, there.job), heard)
         }
-        Way::Page(_, file) => page(there, file),
+        AtSite::Page(_, file) => page(there, file),
     })
 }
 

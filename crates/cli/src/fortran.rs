@@ -311,10 +311,10 @@ fn read_sources(shipped: &Path) -> Result<Sources, String> {
 fn make_somewhere(compiler: &Compiler, sources: &Sources, name: &str) -> Result<PathBuf, String> {
     let none = |why| format!("{why}: there is no place for Fortran modules; set HOME or XDG_CACHE_HOME");
     let cache = cache::directory().map(|cache| cache.join("fortran")).map_err(none);
-    let locked = match cache.and_then(|cache| Place::lock(cache.join(name))) {
+    let locked = match cache.and_then(|cache| ModuleDirectory::lock(cache.join(name))) {
         Ok(place) => place,
         Err(message) => {
-            let place = own_temporary().and_then(|own| Place::lock(own.join("fortran").join(name)));
+            let place = own_temporary().and_then(|own| ModuleDirectory::lock(own.join("fortran").join(name)));
             place.map_err(|second| format!("{message}; {second}"))?
         }
     };
@@ -346,13 +346,13 @@ fn own_temporary() -> Result<PathBuf, String> {
 }
 
 /// Where modules are, or are about to be made by whoever has it: others wait.
-struct Place {
+struct ModuleDirectory {
     path: PathBuf,
     /// `None`: they are there.
     lock: Option<File>,
 }
 
-impl Place {
+impl ModuleDirectory {
     fn lock(path: PathBuf) -> Result<Self, String> {
         if path.is_dir() {
             return Ok(Self { path, lock: None });
@@ -468,7 +468,7 @@ impl Fortran {
         let compiler = Compiler::ask(&self.compiler, &[])?;
         let Some(to) = &self.to else {
             let name = compiler.directory_name(&sources);
-            let place = Place::lock(shipped.join(name))?.make(&compiler, &sources)?;
+            let place = ModuleDirectory::lock(shipped.join(name))?.make(&compiler, &sources)?;
             link(&shipped, &place)?;
             return Ok(place);
         };

@@ -5,7 +5,7 @@ use crate::{diagnostic, given};
 use clap::{Args, Subcommand};
 use isthmus_job::attributes::{ATTRIBUTES, Fate};
 use isthmus_job::forms::{Described, Form, Input};
-use isthmus_job::transfer::Place;
+use isthmus_job::transfer::Location;
 use isthmus_job::{Job, JobError, JobErrors, Program, Subjob, rsl, sites};
 use isthmus_stage::words;
 use isthmus_wire::boot::MAX_NODE_PROCESSES;
@@ -241,7 +241,7 @@ pub(crate) fn runnable(job: &Job) -> Result<(), JobErrors> {
     for subjob in job.subjobs() {
         let programs = subjob.program.any.iter().chain(subjob.program.by_architecture.values());
         for url in programs.filter(|p| p.contains("://")) {
-            if let Err(error) = Place::parse(url) {
+            if let Err(error) = Location::parse(url) {
                 let problem = format!("site '{}': program '{url}': {}", subjob.site, error.problem);
                 errors.push(JobError { problem, ..error });
             }

@@ -126,7 +126,7 @@ impl mpiexec::Outside for Outside {
     fn variable(&mut self, name: &str) -> Option<String> {
         std::env::var_os(name).map(words::text)
     }
-    fn parts(&mut self, part: isthmus_topology::processors::Part) -> usize {
+    fn parts(&mut self, part: isthmus_topology::processors::HardwareType) -> usize {
         isthmus_agent::count_parts(part)
     }
     fn is_own(&mut self, host: &str) -> bool {

@@ -70,7 +70,7 @@ pub(crate) struct Conversion {
 
 /// How one basic is converted.
 #[derive(Clone, Copy)]
-struct Way {
+struct BasicConversion {
     from: Format,
     to: Format,
     swap: bool,
@@ -85,12 +85,12 @@ impl Conversion {
         Ok(way.from != way.to || (way.swap && way.from.size() > 1))
     }
 
-    fn way(self, basic: Basic) -> Result<Way, ConversionError> {
+    fn way(self, basic: Basic) -> Result<BasicConversion, ConversionError> {
         let lacking = |machine| Err(ConversionError::Lacking { basic, machine });
         match (self.from.format(basic), self.to.format(basic)) {
             ((Format::Lacking, _), _) => lacking(self.from),
             (_, (Format::Lacking, _)) => lacking(self.to),
-            ((from, parts), (to, _)) => Ok(Way {
+            ((from, parts), (to, _)) => Ok(BasicConversion {
                 from,
                 to,
                 swap: self.from.big_endian() != self.to.big_endian(),

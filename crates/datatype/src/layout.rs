@@ -57,7 +57,7 @@ pub(crate) enum Body {
     /// Runs.
     Rows(Rows),
     /// Anything; each part knows where in the stream it starts.
-    Sequence(Box<[Part]>),
+    Sequence(Box<[SequencePart]>),
 }
 
 /// Runs at offsets, one after the other in the stream.
@@ -105,7 +105,7 @@ pub(crate) const FEW: u64 = 32;
 
 /// Part of a sequence.
 #[derive(Clone, Debug)]
-pub(crate) struct Part {
+pub(crate) struct SequencePart {
     pub(crate) start: u64,
     pub(crate) placed: Placed,
 }
@@ -370,7 +370,7 @@ impl Nest {
                 parts
                     .into_iter()
                     .zip(starts)
-                    .map(|(placed, start)| Part { start, placed })
+                    .map(|(placed, start)| SequencePart { start, placed })
                     .collect(),
             )
         };

@@ -10,7 +10,7 @@ use isthmus_transport::{Job, Peer, Processes, Transport};
 
 use crate::activity::Running;
 use crate::base::peers::Acquaintance;
-use crate::base::request::Part;
+use crate::base::request::CompletedPart;
 use crate::base::requests::Owner;
 use crate::base::retired;
 use crate::base::work::Work;
@@ -378,7 +378,7 @@ impl Engine {
     }
 
     /// A part of a request of a machine is over.
-    fn completed(&mut self, part: Part) {
+    fn completed(&mut self, part: CompletedPart) {
         match self.core.owner(part.of).map(|(owner, _)| owner) {
             Some(Owner::Plans) => {
                 let (plans, mut hands) = plans!(self);

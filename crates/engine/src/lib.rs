@@ -31,7 +31,7 @@ pub use base::callbacks::{Callbacks, Caller};
 pub use base::channel::{Channel, Members, NodeMembers, Special, StepsBy};
 pub use base::counters::Operation;
 pub use base::error::EngineError;
-pub use base::request::{Arrived, Completion, MatchedMessage, Mode, Part, Request};
+pub use base::request::{Arrived, CompletedPart, Completion, MatchedMessage, Mode, Request};
 pub use base::requests::Kept;
 pub use base::tuning::{Knob, Tuning};
 pub use engine::{

@@ -15,7 +15,7 @@ use crate::base::requests::{Owned, Owner};
 use crate::p2p::Core;
 use crate::p2p::beside::{budget, enqueue, go_on, known_budget, leaves_at_once};
 use crate::p2p::{State, Task};
-use crate::{Channel, Completion, EngineError, Operation, Part, Request, SendBuffer};
+use crate::{Channel, CompletedPart, Completion, EngineError, Operation, Request, SendBuffer};
 
 /// A protocol, or a way to do operations, with a state of its own. `With`: what it works with, the core or more.
 ///
@@ -58,7 +58,7 @@ pub trait Machine<With = Core>: Send {
     }
 
     /// A part of one of its requests is over.
-    fn completed(&mut self, _: &mut With, _: Part) {}
+    fn completed(&mut self, _: &mut With, _: CompletedPart) {}
 
     /// Moves what can be moved without waiting; true if anything happened.
     fn advance(&mut self, _: &mut With) -> bool {

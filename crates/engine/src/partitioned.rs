@@ -20,7 +20,7 @@ use isthmus_wire::frame::{Header, Kind};
 use isthmus_wire::partitioned::{SETUP_BYTES, Setup};
 use rustc_hash::FxHashMap;
 
-use crate::base::request::Part;
+use crate::base::request::CompletedPart;
 use crate::base::requests::{Owned, Owner};
 use crate::machine::Machine;
 use crate::p2p::Core;
@@ -76,7 +76,7 @@ pub(crate) struct Partitioned {
 
 impl Machine for Partitioned {
     /// The sender's word has arrived, or never will.
-    fn completed(&mut self, core: &mut Core, part: Part) {
+    fn completed(&mut self, core: &mut Core, part: CompletedPart) {
         if let Some((Owner::Partitioned, index)) = core.owner(part.of) {
             self.inlet_known(core, index);
         }

@@ -32,7 +32,7 @@ const MESSAGES: usize = 40;
 const ROUNDS: usize = 300;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
+enum Delivery {
     Memory,
     Tcp,
     Tls,
@@ -41,7 +41,7 @@ enum Way {
     TlsLine,
 }
 
-impl Way {
+impl Delivery {
     /// Lengths of messages: the last ones are announced first.
     fn lengths(self) -> [usize; 8] {
         match self {
@@ -154,7 +154,7 @@ fn everybody(me: Peer) -> Channel {
 
 /// One job.
 struct Trial {
-    way: Way,
+    way: Delivery,
     seed: u64,
     random: Random,
     engines: Vec<Option<Engine>>,
@@ -164,7 +164,7 @@ struct Trial {
 }
 
 impl Trial {
-    fn new(way: Way, seed: u64) -> Self {
+    fn new(way: Delivery, seed: u64) -> Self {
         let mut random = Random(seed);
         let (transports, switch) = way.transports(seed, &mut random);
         let engine = |(me, transport): (Peer, Box<dyn Transport>)| {
@@ -238,7 +238,7 @@ impl Trial {
                 return;
             };
             let more = match self.way {
-                Way::Memory => round < ROUNDS,
+                Delivery::Memory => round < ROUNDS,
                 _ => Instant::now() < end,
             };
             assert!(
@@ -248,7 +248,7 @@ impl Trial {
             );
             self.progress();
             // Other threads make connections.
-            if round % 64 == 63 && self.way != Way::Memory {
+            if round % 64 == 63 && self.way != Delivery::Memory {
                 std::thread::yield_now();
             }
         }
@@ -346,7 +346,7 @@ impl Trial {
     }
 }
 
-fn message(way: Way, random: &mut Random, number: usize) -> Message {
+fn message(way: Delivery, random: &mut Random, number: usize) -> Message {
     let from = random.below(3) as u32;
     let to = (from + 1 + random.below(2) as u32) % RANKS;
     let length = way.lengths()[random.below(8) as usize];
@@ -365,7 +365,7 @@ fn message(way: Way, random: &mut Random, number: usize) -> Message {
 }
 
 /// So many of a hundred jobs go this way.
-fn attempts(way: Way, share: u64) {
+fn attempts(way: Delivery, share: u64) {
     let number = |name| std::env::var(name).ok().and_then(|n| n.parse::<u64>().ok());
     let tries = number("ISTHMUS_TEST_CHANGED").unwrap_or(200);
     let first = number("ISTHMUS_TEST_SEED").unwrap_or(1);
@@ -376,25 +376,25 @@ fn attempts(way: Way, share: u64) {
 
 #[test]
 fn a_rank_whose_frames_are_changed_at_random_hurts_nobody_else() {
-    attempts(Way::Memory, 60);
+    attempts(Delivery::Memory, 60);
 }
 
 #[test]
 fn it_hurts_nobody_else_over_tcp() {
-    attempts(Way::Tcp, 25);
+    attempts(Delivery::Tcp, 25);
 }
 
 #[test]
 fn a_rank_whose_bytes_are_changed_on_the_way_hurts_nobody_else_inside_a_site() {
-    attempts(Way::TcpLine, 7);
+    attempts(Delivery::TcpLine, 7);
 }
 
 #[test]
 fn bytes_that_are_changed_on_the_way_between_sites_are_sent_again() {
-    attempts(Way::TlsLine, 7);
+    attempts(Delivery::TlsLine, 7);
 }
 
 #[test]
 fn it_hurts_nobody_else_over_tls() {
-    attempts(Way::Tls, 15);
+    attempts(Delivery::Tls, 15);
 }

@@ -19,7 +19,7 @@ use isthmus_identity::Authority;
 use isthmus_net::{Config, Listener, Reach, start};
 use isthmus_transport::Peer;
 use isthmus_wire::frame::{Header, Kind};
-use isthmus_wire::gateway::{Paths, ToGateway, Way};
+use isthmus_wire::gateway::{AreaPath, Paths, ToGateway};
 use net::middle::{Harm, Middle};
 use net::{LONG_DIAL, PATIENCE, Process, config, exchange, places, until};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -58,7 +58,7 @@ impl Job {
                 port: line(doors[me.index()], 3 + me.index() as u64),
                 addresses: vec!["127.0.0.1".into()],
                 secret: SECRET,
-                ways: vec![Way::OnlyGateway; 2],
+                ways: vec![AreaPath::OnlyGateway; 2],
             };
             let config = config(me, &table, Reach::Tls, &authority, listener);
             let dial_time = LONG_DIAL;

@@ -85,7 +85,7 @@ pub(crate) fn outside(doing: &str, path: &Shown, whose: Whose<'_>) -> Error {
 }
 
 /// Where a file is among what is allowed.
-struct Place {
+struct AllowedPath {
     /// A directory, without links in its path.
     root: PathBuf,
     /// The path below it.
@@ -94,7 +94,7 @@ struct Place {
     alone: bool,
 }
 
-impl Place {
+impl AllowedPath {
     /// `follows`: whether a link at the end of the path means what it leads to.
     fn of(path: &Path, allowed: &[PathBuf], follows: bool) -> Result<Self, Refused> {
         let real = real(path, follows)?;
@@ -130,20 +130,20 @@ impl Place {
         }
     }
 
-    fn open(&self, flags: OFlags, permissions: Permissions, mut with: Way) -> io::Result<OwnedFd> {
+    fn open(&self, flags: OFlags, permissions: Permissions, mut with: Resolution) -> io::Result<OwnedFd> {
         let last = if self.alone { OFlags::NOFOLLOW } else { OFlags::empty() };
         let root = directory(CWD, &self.root)?;
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
         let flags = flags | OFlags::CLOEXEC;
         for _ in 0..TRIES {
             let opened = match with {
-                Way::Kernel => openat2(&root, &self.below, flags | last, permissions, resolve),
-                Way::Steps => step_by_step(&root, &self.below, flags, permissions),
+                Resolution::Kernel => openat2(&root, &self.below, flags | last, permissions, resolve),
+                Resolution::Steps => step_by_step(&root, &self.below, flags, permissions),
             };
             match opened {
                 Err(Errno::INTR | Errno::AGAIN) => {}
                 // Linux has it from 5.6 on, and some containers forbid what they do not know.
-                Err(Errno::NOSYS | Errno::PERM) if with == Way::Kernel => with = Way::Steps,
+                Err(Errno::NOSYS | Errno::PERM) if with == Resolution::Kernel => with = Resolution::Steps,
                 opened => return Ok(opened?),
             }
         }
@@ -153,7 +153,7 @@ impl Place {
 
 /// How a path is kept below its directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
+enum Resolution {
     /// By the kernel, if it can.
     Kernel,
     /// Directory by directory, without following a link.
@@ -230,9 +230,9 @@ fn open_with(
     allowed: &[PathBuf],
     flags: OFlags,
     permissions: Permissions,
-    with: Way,
+    with: Resolution,
 ) -> Result<SystemFile, Refused> {
-    let place = Place::of(path, allowed, true)?;
+    let place = AllowedPath::of(path, allowed, true)?;
     place.check(path)?;
     let file = SystemFile::from(place.open(flags | OFlags::NONBLOCK, permissions, with)?);
     Ok(settled(file)?)
@@ -259,13 +259,13 @@ pub(crate) fn open(path: &Path, mode: Mode, permissions: u32, first: bool) -> Re
         ALLOWED.get().map_or(&[], Vec::as_slice),
         flags,
         created,
-        Way::Kernel,
+        Resolution::Kernel,
     )
 }
 
 fn remove_from(path: &Path, allowed: &[PathBuf]) -> Result<(), Refused> {
     // A link is deleted, not what it leads to.
-    let place = Place::of(path, allowed, false)?;
+    let place = AllowedPath::of(path, allowed, false)?;
     place.check(path)?;
     if place.alone {
         return Err(Refused::Outside);
@@ -336,7 +336,7 @@ mod tests {
             }
         }
 
-        fn open(&self, name: &str, flags: OFlags, with: Way) -> Result<SystemFile, Refused> {
+        fn open(&self, name: &str, flags: OFlags, with: Resolution) -> Result<SystemFile, Refused> {
             let permissions = match flags.contains(OFlags::CREATE) {
                 true => Permissions::from_raw_mode(0o666),
                 false => Permissions::empty(),
@@ -344,7 +344,7 @@ mod tests {
             open_with(&self.top.join(name), &self.allowed, flags, permissions, with)
         }
 
-        fn read(&self, name: &str, with: Way) -> Result<String, Refused> {
+        fn read(&self, name: &str, with: Resolution) -> Result<String, Refused> {
             let mut text = String::new();
             self.open(name, OFlags::RDONLY, with)?
                 .read_to_string(&mut text)
@@ -364,7 +364,7 @@ mod tests {
         }
     }
 
-    const BOTH: [Way; 2] = [Way::Kernel, Way::Steps];
+    const BOTH: [Resolution; 2] = [Resolution::Kernel, Resolution::Steps];
 
     #[test]
     fn what_is_allowed_is_reached_however_it_is_named() {
@@ -393,7 +393,7 @@ mod tests {
         }
         assert!(
             scene
-                .open("job/soon", OFlags::RDWR | OFlags::CREATE, Way::Kernel)
+                .open("job/soon", OFlags::RDWR | OFlags::CREATE, Resolution::Kernel)
                 .is_ok()
         );
         assert!(scene.top.join("job/deep/new").exists());
@@ -457,7 +457,7 @@ mod tests {
                     &scene.allowed,
                     OFlags::RDONLY,
                     Permissions::empty(),
-                    Way::Kernel
+                    Resolution::Kernel
                 )),
                 "{root}"
             );
@@ -505,7 +505,7 @@ mod tests {
             }
         }
         assert_eq!(
-            class(scene.open("job/self", read, Way::Kernel)),
+            class(scene.open("job/self", read, Resolution::Kernel)),
             Some(abi::MPI_ERR_BAD_FILE)
         );
         let remove = |name: &str| remove_from(&scene.top.join(name), &scene.allowed);
@@ -530,7 +530,7 @@ mod tests {
         for with in BOTH {
             let root = scene.top.join("job");
             for (below, alone) in [("far/key", false), ("out", false), ("out", true), ("../ssh/key", false)] {
-                let place = Place {
+                let place = AllowedPath {
                     root: root.clone(),
                     below: below.into(),
                     alone,

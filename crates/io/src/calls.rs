@@ -28,7 +28,7 @@ use isthmus_wire::frame::{Header, Kind, protocol};
 use crate::allowed;
 use crate::error::{self, Whose};
 use crate::file::File;
-use crate::guests::{Guests, Place};
+use crate::guests::{Guests, OpenFile};
 use crate::homes;
 use crate::name::{self, Name, Scope, Shown, Site};
 use crate::service::Service;
@@ -80,7 +80,7 @@ struct FileCalls {
     knocks: Vec<ComingCall>,
     answers: Vec<(Peer, Driver)>,
     /// Of files that are open here for others.
-    services: Vec<(Place, Driver)>,
+    services: Vec<(OpenFile, Driver)>,
     guests: Arc<Guests>,
 }
 

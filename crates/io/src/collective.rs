@@ -91,7 +91,7 @@ pub(crate) async fn act(post: Post, members: Members, access: Alone, buffer: Buf
         agreed.map_err(|error| lost(&file, me, doing, error))??;
         return done;
     }
-    let part = Part { access, members };
+    let part = Contribution { access, members };
     let done = part.in_rounds(&post, told, buffer).await;
     done.map_err(|error| lost(&file, me, doing, error))?
 }
@@ -116,7 +116,7 @@ fn lost(file: &File, me: u32, doing: &str, error: Error) -> Error {
 }
 
 /// A process's part in a collective operation.
-pub(crate) struct Part {
+pub(crate) struct Contribution {
     pub(crate) access: Alone,
     pub(crate) members: Members,
 }
@@ -202,7 +202,7 @@ impl UnderWay {
     }
 }
 
-impl Part {
+impl Contribution {
     /// What of the access lies in a window of the file.
     pub(crate) fn slice(&self, Window { low, high }: Window, length: u64) -> Slice {
         let mut slice = Slice::default();

@@ -26,17 +26,17 @@ struct Inner {
     /// By whom, and in which context.
     open: Vec<(u32, u32)>,
     /// Services that nobody drives yet.
-    coming: Vec<(Place, Driver)>,
+    coming: Vec<(OpenFile, Driver)>,
 }
 
 /// A file that is open for others, or being opened; its end makes room for another one.
-pub(crate) struct Place {
+pub(crate) struct OpenFile {
     guests: Arc<Guests>,
     /// By whom, and in which context.
     file: (u32, u32),
 }
 
-impl Drop for Place {
+impl Drop for OpenFile {
     fn drop(&mut self) {
         let open = &mut self.guests.lock().open;
         let at = open.iter().position(|file| *file == self.file);
@@ -51,12 +51,12 @@ impl Guests {
     }
 
     /// Room for a file that this rank opens for others.
-    pub(crate) fn place(self: &Arc<Self>, by: u32, context: u32) -> Result<Place> {
+    pub(crate) fn place(self: &Arc<Self>, by: u32, context: u32) -> Result<OpenFile> {
         let limit = getrlimit(Resource::Nofile).current.unwrap_or(USUAL);
         self.place_of(by, context, limit)
     }
 
-    fn place_of(self: &Arc<Self>, by: u32, context: u32, limit: u64) -> Result<Place> {
+    fn place_of(self: &Arc<Self>, by: u32, context: u32, limit: u64) -> Result<OpenFile> {
         let open = &mut self.lock().open;
         let theirs = open.iter().filter(|(rank, _)| *rank == by).count() as u64;
         if open.contains(&(by, context)) {
@@ -74,19 +74,19 @@ impl Guests {
             )
         }
         open.push((by, context));
-        Ok(Place {
+        Ok(OpenFile {
             guests: self.clone(),
             file: (by, context),
         })
     }
 
     /// It is open, and served from now on.
-    pub(crate) fn begin(&self, place: Place, service: Driver) {
+    pub(crate) fn begin(&self, place: OpenFile, service: Driver) {
         self.lock().coming.push((place, service));
     }
 
     /// Services that nobody drives yet.
-    pub(crate) fn coming(&self) -> Vec<(Place, Driver)> {
+    pub(crate) fn coming(&self) -> Vec<(OpenFile, Driver)> {
         std::mem::take(&mut self.lock().coming)
     }
 }
@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn one_process_does_not_use_up_the_files_of_others() {
         let guests = Arc::new(Guests::default());
-        let mut open: Vec<Place> = (0..8).map(|i| guests.place_of(1, 16 + 2 * i, 64).unwrap()).collect();
+        let mut open: Vec<OpenFile> = (0..8).map(|i| guests.place_of(1, 16 + 2 * i, 64).unwrap()).collect();
         assert!(guests.place_of(1, 100, 64).is_err(), "an eighth for one");
         for by in 2..5 {
             open.extend((0..8).map(|i| guests.place_of(by, 16 + 2 * i, 64).unwrap()));

@@ -2,7 +2,7 @@
 //! Files of MPI (MPI 5.0 chapter 14) without C: views, access alone and together, pointers, and the one file of a job
 //! of several sites.
 //!
-//! Start with [`File`]: `open` makes one; an access is a [`Source`] or a [`Target`] and a [`Place`].
+//! Start with [`File`]: `open` makes one; an access is a [`Source`] or a [`Target`] and a [`Position`].
 #![deny(unsafe_code)]
 
 mod access;
@@ -59,6 +59,6 @@ pub use ledger::used;
 pub use memory::{Buffer, Convert, Source, Target, room};
 pub use mode::Mode;
 pub use name::Scope;
-pub use pointer::{Place, Whence};
+pub use pointer::{Position, Whence};
 pub use split::Splits;
 pub use view::View;

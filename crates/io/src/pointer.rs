@@ -25,7 +25,7 @@ const BASE: i32 = 13;
 
 /// Where an access begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum Position {
     /// At this offset, in etypes.
     At(i64),
     /// At the individual pointer.
@@ -68,7 +68,7 @@ struct Begun {
 }
 
 impl File {
-    fn check(&self, place: Place, buffer: &Buffer) -> Result<()> {
+    fn check(&self, place: Position, buffer: &Buffer) -> Result<()> {
         match buffer {
             Buffer::Write(..) if !self.here.mode().writes() => {
                 fail!(abi::MPI_ERR_READ_ONLY, "it was opened with MPI_MODE_RDONLY")
@@ -78,14 +78,14 @@ impl File {
             }
             _ => {}
         }
-        if self.here.mode().is_sequential() && matches!(place, Place::At(_) | Place::Individual) {
+        if self.here.mode().is_sequential() && matches!(place, Position::At(_) | Position::Individual) {
             return sequential();
         }
         Ok(())
     }
 
     /// Where an access begins; moves the individual pointer.
-    fn begin(&self, place: Place, buffer: Buffer) -> Result<Begun> {
+    fn begin(&self, place: Position, buffer: Buffer) -> Result<Begun> {
         self.check(place, &buffer)?;
         let mut state = self.state();
         let (unit, view, length) = (state.view.unit(), state.view.clone(), buffer.length());
@@ -97,7 +97,7 @@ impl File {
         }
         let etypes = length / unit;
         let first = match place {
-            Place::At(offset) => match u64::try_from(offset) {
+            Position::At(offset) => match u64::try_from(offset) {
                 Ok(offset) => Some(offset),
                 Err(_) => fail!(
                     abi::MPI_ERR_ARG,
@@ -105,14 +105,14 @@ impl File {
                     "is {offset}, an offset must not be negative"
                 ),
             },
-            Place::Individual => Some(state.pointer),
-            Place::Shared | Place::Ordered => None,
+            Position::Individual => Some(state.pointer),
+            Position::Shared | Position::Ordered => None,
         };
         let start = match first {
             Some(first) => Start::Known(checked(&view, first, length)?),
             None => Start::Shared,
         };
-        let seeks = (place == Place::Individual).then(|| {
+        let seeks = (place == Position::Individual).then(|| {
             state.pointer += etypes;
             state.seeks
         });
@@ -127,7 +127,7 @@ impl File {
 
     /// An access, and the wait for its end; gives its bytes in memory. `together`: collective. `buffer`: an error, if
     /// the arguments make none, of which all hear if it is collective.
-    pub fn access(self: &Arc<Self>, place: Place, together: bool, buffer: Result<Buffer>) -> Result<u64> {
+    pub fn access(self: &Arc<Self>, place: Position, together: bool, buffer: Result<Buffer>) -> Result<u64> {
         let begun = buffer.and_then(|buffer| self.begin(place, buffer));
         let file = self.clone();
         if together {
@@ -149,7 +149,7 @@ impl File {
     }
 
     /// Starts an access. The individual pointer has moved when this returns.
-    pub fn start(self: &Arc<Self>, place: Place, together: bool, buffer: Result<Buffer>) -> Result<Request> {
+    pub fn start(self: &Arc<Self>, place: Position, together: bool, buffer: Result<Buffer>) -> Result<Request> {
         let begun = buffer.and_then(|buffer| self.begin(place, buffer));
         // Conversion functions of the program run on its own threads only.
         let converts = |begun: &Begun| matches!(begun.buffer, Buffer::Read(Target::Converted(..)));
@@ -176,7 +176,7 @@ impl File {
     }
 
     /// MPI_File_…_begin: starts a collective access, at most one at a time.
-    pub fn begin_split(self: &Arc<Self>, name: &'static str, place: Place, buffer: Result<Buffer>) -> Result<()> {
+    pub fn begin_split(self: &Arc<Self>, name: &'static str, place: Position, buffer: Result<Buffer>) -> Result<()> {
         let buffer = self.splits.is_free().and(buffer);
         self.splits.begin(name, self.start(place, true, buffer)?);
         Ok(())
@@ -294,7 +294,7 @@ fn for_one(file: Arc<File>, post: Post, begun: Begun) -> Operation {
     })
 }
 
-fn for_all(file: Arc<File>, post: Post, members: Members, place: Place, begun: Result<Begun>) -> Operation {
+fn for_all(file: Arc<File>, post: Post, members: Members, place: Position, begun: Result<Begun>) -> Operation {
     Box::pin(async move {
         let here = file.here.clone();
         let done = act_together(file, post, members, place, begun).await;
@@ -331,10 +331,16 @@ async fn act_alone(file: Arc<File>, post: &Post, begun: Begun) -> task::Done {
 
 /// An access of all processes. `begun`: an error, if this one's arguments make none; then all hear of it, and nothing
 /// is accessed.
-async fn act_together(file: Arc<File>, post: Post, members: Members, place: Place, begun: Result<Begun>) -> task::Done {
+async fn act_together(
+    file: Arc<File>,
+    post: Post,
+    members: Members,
+    place: Position,
+    begun: Result<Begun>,
+) -> task::Done {
     let (seeks, etypes) = begun.as_ref().map_or((None, 0), |begun| (begun.seeks, begun.etypes));
     let first = match place {
-        Place::Ordered => {
+        Position::Ordered => {
             let takes = begun.as_ref().map(|begun| begun.etypes).map_err(Error::clone);
             Some(advance_in_order(&file, &post, &members, takes).await?)
         }

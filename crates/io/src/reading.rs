@@ -15,7 +15,9 @@ use std::collections::VecDeque;
 use isthmus_core::error::Result;
 use isthmus_wire::file::{Runs, decode_request, encode_body};
 
-use crate::collective::{BODIES, Bodies, Coming, OUTCOME, PARTS, Part, REPLIES, Rooms, SHARES, Slice, UnderWay};
+use crate::collective::{
+    BODIES, Bodies, Coming, Contribution, OUTCOME, PARTS, REPLIES, Rooms, SHARES, Slice, UnderWay,
+};
 use crate::domains::{Domains, Hop};
 use crate::extents::HOLE;
 use crate::here::Here;
@@ -24,7 +26,7 @@ use crate::pieces::{Found, union};
 use crate::task::{Message, Post};
 
 /// Where the data of a slice come from.
-enum Way {
+enum DataFrom {
     /// In a message.
     Message(Message),
     /// This process gathers them, or reads them itself.
@@ -37,7 +39,7 @@ struct Asked {
     slice: Slice,
     /// What was asked for: in order and apart.
     runs: Runs,
-    way: Way,
+    way: DataFrom,
 }
 
 /// What a gatherer has asked for.
@@ -59,13 +61,13 @@ struct Round {
 
 /// An operation under way.
 struct Reading<'a> {
-    part: &'a Part,
+    part: &'a Contribution,
     post: &'a Post,
     domains: &'a Domains,
     sent: Vec<Message>,
 }
 
-impl Part {
+impl Contribution {
     /// Gives the first byte of the stream that is not there. Outer error: of communication; inner one: of the disk, the
     /// same for all.
     pub(crate) async fn read_rounds(&self, post: &Post, domains: &Domains, target: &mut Target) -> Result<Result<u64>> {
@@ -126,11 +128,11 @@ impl Reading<'_> {
                 Hop::Aggregator(next) => (next, BODIES, REPLIES),
             };
             let way = if next == me {
-                Way::Here
+                DataFrom::Here
             } else {
                 let coming = self.receive(next, reply, bytes);
                 self.send(next, request, encode_body(&runs));
-                Way::Message(coming)
+                DataFrom::Message(coming)
             };
             asked.push(Asked {
                 index,
@@ -210,8 +212,8 @@ impl Reading<'_> {
         let mut end = u64::MAX;
         for asked in round.asked {
             let data = match asked.way {
-                Way::Message(message) => message.received().await?.bytes,
-                Way::Here => here
+                DataFrom::Message(message) => message.received().await?.bytes,
+                DataFrom::Here => here
                     .iter_mut()
                     .find(|(index, _)| *index == Some(asked.index))
                     .map(|(_, data)| std::mem::take(data))

@@ -179,7 +179,7 @@ impl Gathering {
     ///
     /// # Errors
     /// They cannot be one job.
-    pub fn job(&self, own: &Job) -> Result<(Job, Vec<Place>), JobError> {
+    pub fn job(&self, own: &Job) -> Result<(Job, Vec<PartSubjob>), JobError> {
         let mut names = Names::new(self.parts.get(&self.world.part));
         let (mut subjobs, mut places) = (Vec::new(), Vec::new());
         let (mut first, mut appnum) = (0, 0);
@@ -188,7 +188,7 @@ impl Gathering {
                 let mut subjob = match part == self.world.part {
                     true => own.subjobs()[index].clone(),
                     false => {
-                        places.push(Place {
+                        places.push(PartSubjob {
                             part,
                             index,
                             number: subjobs.len(),
@@ -209,7 +209,7 @@ impl Gathering {
 
 /// A subjob of another part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct PartSubjob {
     /// Which part.
     pub part: u32,
     /// Its number there.

@@ -66,7 +66,7 @@ impl mpiexec::Outside for Nothing {
     fn is_own(&mut self, _: &str) -> bool {
         false
     }
-    fn parts(&mut self, _part: isthmus_topology::processors::Part) -> usize {
+    fn parts(&mut self, _part: isthmus_topology::processors::HardwareType) -> usize {
         1
     }
     fn allocated(&mut self) -> Result<Option<(Vec<hostfile::Host>, String)>, JobErrors> {

@@ -6,7 +6,7 @@
 
 use crate::error::{JobError, JobErrors};
 use crate::model::{Contact, Job, Program, Subjob};
-use crate::transfer::{Input, Place};
+use crate::transfer::{Input, Location};
 use std::collections::BTreeMap;
 
 /// Directory for files that go along, below that of the job.
@@ -126,11 +126,13 @@ impl Luggage {
     fn pack_input(&mut self, input: &mut Input, site: &str, at_home: bool) {
         input.source = match &input.source {
             // Processes at the home of a job work in its directory, where the user had this file by its name.
-            Place::Home(path) if at_home && is_free(&input.name) => Place::Home(self.place(path, input.name.clone())),
-            Place::Home(path) => Place::Home(self.take(Kind::File, path)),
+            Location::Home(path) if at_home && is_free(&input.name) => {
+                Location::Home(self.place(path, input.name.clone()))
+            }
+            Location::Home(path) => Location::Home(self.take(Kind::File, path)),
             // A path of that site is now one at home.
-            Place::Site(at, path) if at == site && path.starts_with('/') => Place::Home(path.clone()),
-            Place::Site(at, path) if at == site => Place::Home(format!("~/{path}")),
+            Location::Site(at, path) if at == site && path.starts_with('/') => Location::Home(path.clone()),
+            Location::Site(at, path) if at == site => Location::Home(format!("~/{path}")),
             other => other.clone(),
         };
     }

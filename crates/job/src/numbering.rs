@@ -2,14 +2,14 @@
 //! Ranks and the place table: processes are numbered subjob by subjob.
 
 use crate::model::Job;
-use isthmus_wire::grid::{Arrival, Part};
+use isthmus_wire::grid::{Arrival, NodeProcesses};
 use isthmus_wire::place::{Node, Place, PlaceTable, Subjob};
 
 /// What is known of a machine once its processes have arrived.
 #[derive(Clone, Debug)]
 pub struct Machine {
     /// Its nodes, in the order of the processes on them.
-    pub parts: Vec<Part>,
+    pub parts: Vec<NodeProcesses>,
     /// Its processes, in any order.
     pub arrivals: Vec<Arrival>,
 }
@@ -91,8 +91,8 @@ mod tests {
         }
     }
 
-    fn part(host: &str, processes: u32) -> Part {
-        Part {
+    fn part(host: &str, processes: u32) -> NodeProcesses {
+        NodeProcesses {
             host: host.into(),
             addresses: vec![],
             processors: 0,

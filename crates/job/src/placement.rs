@@ -8,7 +8,7 @@
 use crate::error::JobError;
 use crate::quoted::shown;
 use isthmus_settings::nearest;
-use isthmus_topology::processors::Part;
+use isthmus_topology::processors::HardwareType;
 
 /// What was said, as it was typed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub struct Placement {
     /// Processes evenly over the hosts: `node`.
     pub evenly: bool,
     /// So many processes on each of these parts, which also says how many there are: `ppr:N:PART`.
-    pub per_part: Option<(u32, Part)>,
+    pub per_part: Option<(u32, HardwareType)>,
     /// Variables for the processes.
     pub variables: Vec<(String, String)>,
     /// What has no effect.
@@ -46,7 +46,7 @@ pub struct Placement {
 #[derive(Default)]
 struct Bound {
     /// `Some(None)`: to nothing.
-    to: Option<Option<Part>>,
+    to: Option<Option<HardwareType>>,
     each: Option<u32>,
     report: bool,
     notes: Vec<JobError>,
@@ -54,7 +54,7 @@ struct Bound {
 
 #[derive(Default)]
 struct Mapped {
-    by: Option<Part>,
+    by: Option<HardwareType>,
     per_host: Option<u32>,
     evenly: bool,
     per_part: Option<u32>,
@@ -66,14 +66,14 @@ struct Mapped {
 /// Words for a whole machine.
 const HOST: [&str; 4] = ["node", "host", "machine", "board"];
 /// Parts as users write them.
-const PARTS: [(&str, Part); 7] = [
-    ("hwthread", Part::Hwthread),
-    ("core", Part::Core),
-    ("l3cache", Part::L3cache),
-    ("numa", Part::Numa),
-    ("socket", Part::Socket),
-    ("package", Part::Socket),
-    ("l3", Part::L3cache),
+const PARTS: [(&str, HardwareType); 7] = [
+    ("hwthread", HardwareType::Hwthread),
+    ("core", HardwareType::Core),
+    ("l3cache", HardwareType::L3cache),
+    ("numa", HardwareType::Numa),
+    ("socket", HardwareType::Socket),
+    ("package", HardwareType::Socket),
+    ("l3", HardwareType::L3cache),
 ];
 
 impl Said {
@@ -90,11 +90,11 @@ impl Said {
         let mut to = bound.to;
         // Of processors in the sense of the hardware's threads.
         if mapped.threads && to.is_none() && each.is_some() {
-            to = Some(Some(Part::Hwthread));
+            to = Some(Some(HardwareType::Hwthread));
         }
         // Who says for how many cores, wants cores of their own.
         if to.is_none() && each == Some(1) {
-            to = Some(Some(Part::Core));
+            to = Some(Some(HardwareType::Core));
         }
         let unbound = to == Some(None);
         if unbound && mapped.by.is_some() && each.is_none() {
@@ -116,7 +116,7 @@ impl Said {
                 .flatten(),
         );
         let by = mapped.by.filter(|_| !unbound);
-        let word = |part: Part| part.name().to_owned();
+        let word = |part: HardwareType| part.name().to_owned();
         let given = [
             (
                 isthmus_settings::BIND_TO.name,
@@ -192,7 +192,7 @@ impl Said {
 }
 
 /// `ppr:N:PART` without a number of processes, for hosts whose parts nobody here knows.
-pub fn unknown_parts(each: u32, part: Part) -> JobError {
+pub fn unknown_parts(each: u32, part: HardwareType) -> JobError {
     let part = part.name();
     let problem =
         format!("map-by is 'ppr:{each}:{part}': how many of these parts other hosts have is known only there");
@@ -203,7 +203,7 @@ pub fn unknown_parts(each: u32, part: Part) -> JobError {
 
 /// All parts, for people.
 fn parts() -> String {
-    Part::ALL.map(Part::name).join(", ")
+    HardwareType::ALL.map(HardwareType::name).join(", ")
 }
 
 fn number(option: &str, text: &str) -> Result<u32, JobError> {
@@ -244,7 +244,7 @@ fn refused(option: &str, word: &str) -> Option<JobError> {
     Some(JobError::new(format!("{option} is '{}', which is not done here", shown(word))).hint(hint))
 }
 
-fn part(option: &str, word: &str) -> Result<Part, JobError> {
+fn part(option: &str, word: &str) -> Result<HardwareType, JobError> {
     if let Some((_, part)) = PARTS.iter().find(|(name, _)| *name == word) {
         return Ok(*part);
     }
@@ -252,7 +252,10 @@ fn part(option: &str, word: &str) -> Result<Part, JobError> {
         return Err(error);
     }
     let none = (option == "bind-to").then_some("none");
-    let known: Vec<&str> = none.into_iter().chain(Part::ALL.map(Part::name)).collect();
+    let known: Vec<&str> = none
+        .into_iter()
+        .chain(HardwareType::ALL.map(HardwareType::name))
+        .collect();
     let error = JobError::new(format!("{option} is '{}'", shown(word)));
     Err(match nearest(word, &known) {
         Some(near) => error.hint(format!("did you mean '{near}'?")),
@@ -284,12 +287,12 @@ fn bound(value: &str) -> Result<Bound, JobError> {
             "none" => Some(None),
             word if HOST.contains(&word) => Some(None),
             // In the order of the system's numbers.
-            "rr" => Some(Some(Part::Hwthread)),
+            "rr" => Some(Some(HardwareType::Hwthread)),
             word => Some(Some(part("bind-to", word)?)),
         },
         ..Bound::default()
     };
-    let single = matches!(found.to, Some(Some(part)) if part <= Part::Core);
+    let single = matches!(found.to, Some(Some(part)) if part <= HardwareType::Core);
     for word in words {
         match (word, word.parse::<u32>()) {
             ("if-supported" | "no-overload" | "nooverload" | "ordered", _) => {}
@@ -349,7 +352,7 @@ fn mapped(value: &str) -> Result<Mapped, JobError> {
         // The order of the slots is the order in which processes are placed anyway.
         ["slot" | "", rest @ ..] => rest,
         ["rr", rest @ ..] => {
-            found.by = Some(Part::Hwthread);
+            found.by = Some(HardwareType::Hwthread);
             rest
         }
         [place, rest @ ..] => {
@@ -395,7 +398,7 @@ fn modify(found: &mut Mapped, value: &str, word: &str) -> Result<(), JobError> {
 }
 
 /// `--rank-by`: processes of a host are numbered in the order in which they are mapped, and hosts one after the other.
-fn numbered(value: &str, by: Option<Part>) -> Result<Option<JobError>, JobError> {
+fn numbered(value: &str, by: Option<HardwareType>) -> Result<Option<JobError>, JobError> {
     let low = value.to_ascii_lowercase();
     let first = low.split(':').next().unwrap_or_default();
     let as_it_is = match first {

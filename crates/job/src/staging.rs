@@ -10,7 +10,7 @@ use crate::error::{JobError, JobErrors};
 use crate::model::{Job, Subjob};
 use crate::quoted::shown;
 use crate::scratch::MARK;
-use crate::transfer::{Given, Input, Place, Taken, check_relative};
+use crate::transfer::{Given, Input, Location, Taken, check_relative};
 
 impl Job {
     /// The same with what its requests say of files among the files of its subjobs.
@@ -50,7 +50,7 @@ fn adopt(subjob: &mut Subjob, request: &Request) -> Result<bool, JobError> {
     match request.attribute.name {
         "fileStageIn" | "fileStageInShared" => {
             for (source, path) in request.values.iter().filter_map(pair) {
-                let source = Place::parse(source)?;
+                let source = Location::parse(source)?;
                 match at_site(above.as_deref(), path) {
                     Some(path) => subjob.files.given.push(Given { source, path }),
                     None => {
@@ -63,7 +63,7 @@ fn adopt(subjob: &mut Subjob, request: &Request) -> Result<bool, JobError> {
         }
         "fileStageOut" => {
             for (path, target) in request.values.iter().filter_map(pair) {
-                let Place::Home(target) = Place::parse(target)? else {
+                let Location::Home(target) = Location::parse(target)? else {
                     return Err(JobError::new(format!("'{target}' is not a file here"))
                         .hint("write file:///PATH; isthmus cp takes a file on to a site"));
                 };

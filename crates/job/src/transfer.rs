@@ -46,7 +46,7 @@ pub struct Transfers {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Given {
     /// Where it is.
-    pub source: Place,
+    pub source: Location,
     /// Its path there; a relative one is below the home directory.
     pub path: String,
 }
@@ -66,14 +66,14 @@ pub struct Taken {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Input {
     /// Where it is.
-    pub source: Place,
+    pub source: Location,
     /// Its name in the directory of the subjob: a relative path below it; empty for the content of a directory.
     pub name: String,
 }
 
 /// Where a file is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum Location {
     /// At home; `~/` at the beginning stands for the home directory.
     Home(String),
     /// At a site: name, path there.
@@ -101,7 +101,7 @@ impl Transfers {
     }
 }
 
-impl Place {
+impl Location {
     /// Reads a path or URL.
     pub fn parse(text: &str) -> Result<Self, JobError> {
         if text.is_empty() || text.len() > MAX_TEXT || text.chars().any(char::is_control) {
@@ -158,7 +158,7 @@ impl Place {
     }
 }
 
-impl std::fmt::Display for Place {
+impl std::fmt::Display for Location {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let rooted = |path: &str| {
             if path.starts_with('/') {
@@ -200,11 +200,11 @@ impl Input {
             Some((source, name)) => (source.trim(), Some(name.trim())),
             None => (text, None),
         };
-        let source = Place::parse(source)?;
+        let source = Location::parse(source)?;
         let name = match name {
             Some(name) => name.trim_end_matches('/').to_owned(),
             None => match source.name() {
-                "" | "." | ".." if matches!(source, Place::Home(_)) => String::new(),
+                "" | "." | ".." if matches!(source, Location::Home(_)) => String::new(),
                 name => name.to_owned(),
             },
         };
@@ -310,20 +310,20 @@ mod tests {
     #[test]
     fn places() {
         for (text, want) in [
-            ("a/b", Place::Home("a/b".into())),
-            ("file:///a/b", Place::Home("/a/b".into())),
-            ("file://localhost/a", Place::Home("/a".into())),
-            ("isthmus://home/x", Place::Home("/x".into())),
-            ("isthmus://home/~/x", Place::Home("~/x".into())),
-            ("isthmus://lab/x", Place::Site("lab".into(), "/x".into())),
-            ("isthmus://lab/~/x", Place::Site("lab".into(), "x".into())),
-            ("sftp://me@h/x", Place::Sftp("me@h".into(), "/x".into())),
-            ("sftp://h:2222/~/x", Place::Sftp("ssh://h:2222".into(), "x".into())),
-            ("https://h/x?y=1", Place::Web("https://h/x?y=1".into())),
+            ("a/b", Location::Home("a/b".into())),
+            ("file:///a/b", Location::Home("/a/b".into())),
+            ("file://localhost/a", Location::Home("/a".into())),
+            ("isthmus://home/x", Location::Home("/x".into())),
+            ("isthmus://home/~/x", Location::Home("~/x".into())),
+            ("isthmus://lab/x", Location::Site("lab".into(), "/x".into())),
+            ("isthmus://lab/~/x", Location::Site("lab".into(), "x".into())),
+            ("sftp://me@h/x", Location::Sftp("me@h".into(), "/x".into())),
+            ("sftp://h:2222/~/x", Location::Sftp("ssh://h:2222".into(), "x".into())),
+            ("https://h/x?y=1", Location::Web("https://h/x?y=1".into())),
         ] {
-            let place = Place::parse(text).unwrap();
+            let place = Location::parse(text).unwrap();
             assert_eq!(place, want, "{text}");
-            assert_eq!(Place::parse(&place.to_string()).unwrap(), want, "{text}");
+            assert_eq!(Location::parse(&place.to_string()).unwrap(), want, "{text}");
         }
         for text in [
             "",
@@ -334,7 +334,7 @@ mod tests {
             "sftp://-oX/y",
             "a\nb",
         ] {
-            assert!(Place::parse(text).is_err(), "'{text}' was accepted");
+            assert!(Location::parse(text).is_err(), "'{text}' was accepted");
         }
     }
 

@@ -4,7 +4,7 @@
 
 use isthmus_job::Subjob;
 use isthmus_wire::boot::{LinkTraffic, MAX_REASON};
-use isthmus_wire::grid::{FromAgent, MAX_CHUNK, Made, OUTPUT_WINDOW, Part, Stream};
+use isthmus_wire::grid::{FromAgent, MAX_CHUNK, Made, NodeProcesses, OUTPUT_WINDOW, Stream};
 
 /// Output that an agent may have sent and that is not printed: its window, and what it says without credit or has sent
 /// again on a connection that follows another one.
@@ -134,7 +134,7 @@ impl Claims {
         }
     }
 
-    fn starts(&mut self, parts: &[Part]) -> Result<(), String> {
+    fn starts(&mut self, parts: &[NodeProcesses]) -> Result<(), String> {
         let processes: u64 = parts.iter().map(|part| u64::from(part.processes)).sum();
         if std::mem::replace(&mut self.started, true) {
             return Err("it started its processes twice".to_owned());
@@ -176,7 +176,7 @@ mod tests {
     }
 
     fn started(processes: &[u32]) -> FromAgent {
-        let part = |&processes| Part {
+        let part = |&processes| NodeProcesses {
             host: "n".into(),
             addresses: Vec::new(),
             processors: 1,

@@ -3,7 +3,7 @@
 
 use crate::happening::Event;
 use crate::input::{InputTo, Source};
-use crate::output::Place;
+use crate::output::Redirection;
 use isthmus_job::{Contact, Subjob};
 use isthmus_wire::grid::Input;
 use tokio::sync::mpsc;
@@ -31,17 +31,17 @@ impl Inputs {
         let mut ours = Vec::new();
         for (site, (subjob, first)) in subjobs.iter().zip(firsts).enumerate() {
             let index = |rank: u32| rank.checked_sub(*first).filter(|index| *index < subjob.count);
-            let place = Place::of(subjob, "stdin");
+            let place = Redirection::of(subjob, "stdin");
             let input = match (&place, self.to) {
                 // What is typed at the terminal of another part.
                 _ if matches!(subjob.contact, Contact::Part(_)) => Input::Nobody,
-                (Place::There(_), _) | (Place::Here, InputTo::Nobody) => Input::Nobody,
-                (Place::File(_), _) | (Place::Here, InputTo::All) => Input::All,
-                (Place::Here, InputTo::First) => index(0).map_or(Input::Nobody, Input::One),
-                (Place::Here, InputTo::Rank(rank)) => index(rank).map_or(Input::Nobody, Input::One),
+                (Redirection::There(_), _) | (Redirection::Here, InputTo::Nobody) => Input::Nobody,
+                (Redirection::File(_), _) | (Redirection::Here, InputTo::All) => Input::All,
+                (Redirection::Here, InputTo::First) => index(0).map_or(Input::Nobody, Input::One),
+                (Redirection::Here, InputTo::Rank(rank)) => index(rank).map_or(Input::Nobody, Input::One),
             };
             match place {
-                Place::File(path) => self.sources.push(Source::new(Some(path), [site])),
+                Redirection::File(path) => self.sources.push(Source::new(Some(path), [site])),
                 _ if input != Input::Nobody => ours.push(site),
                 _ => {}
             }

@@ -69,7 +69,7 @@ fn extension(stream: Stream) -> &'static str {
 
 /// What a subjob says about a standard stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum Redirection {
     /// Nothing.
     Here,
     /// A file of the site.
@@ -78,7 +78,7 @@ pub(crate) enum Place {
     File(PathBuf),
 }
 
-impl Place {
+impl Redirection {
     /// The place that an attribute of a subjob names.
     pub(crate) fn of(subjob: &Subjob, attribute: &str) -> Self {
         let text = subjob.request_texts(attribute).first().copied().unwrap_or_default();
@@ -121,9 +121,9 @@ pub(crate) struct Files {
 
 impl Files {
     pub(crate) fn new(job: &str, directory: &Path, pattern: Option<OutputPattern>, subjobs: &[Subjob]) -> Self {
-        let file = |subjob: &Subjob, attribute| match Place::of(subjob, attribute) {
-            Place::File(path) => Some(path),
-            Place::Here | Place::There(_) => None,
+        let file = |subjob: &Subjob, attribute| match Redirection::of(subjob, attribute) {
+            Redirection::File(path) => Some(path),
+            Redirection::Here | Redirection::There(_) => None,
         };
         let sites = subjobs
             .iter()

@@ -8,7 +8,9 @@ use crate::Options;
 use isthmus_identity::derived;
 use isthmus_job::Job;
 use isthmus_wire::control::Trunk;
-use isthmus_wire::gateway::{Area, Carried, Carrier, FromGateway, Open, Paths, Relay, Settled, ToGateway, Way, Ways};
+use isthmus_wire::gateway::{
+    Area, AreaPath, Carried, Carrier, FromGateway, Open, Paths, Relay, Settled, ToGateway, Ways,
+};
 use isthmus_wire::place::PlaceTable;
 use isthmus_wire::rate::Rate;
 pub(crate) use relayed::MOST_RELAYED;
@@ -463,8 +465,8 @@ impl Crossings {
         let own = &self.gateways[area];
         let (port, addresses) = own.listening.clone().unwrap_or_default();
         let way = |other: usize| match (own.policy, self.gateways[other].policy) {
-            _ if area != other && through(own, &self.gateways[other]) => Way::OnlyGateway,
-            (Policy::Direct, _) | (_, Policy::Direct) => Way::OnlyDirect,
+            _ if area != other && through(own, &self.gateways[other]) => AreaPath::OnlyGateway,
+            (Policy::Direct, _) | (_, Policy::Direct) => AreaPath::OnlyDirect,
             _ => self.way(area, other),
         };
         Paths {
@@ -475,20 +477,20 @@ impl Crossings {
         }
     }
 
-    fn way(&self, a: usize, b: usize) -> Way {
+    fn way(&self, a: usize, b: usize) -> AreaPath {
         let outward = |a: usize, b: usize| {
             let known = self.settled.get(&(number(a), number(b)));
             known.is_some_and(|s| !s.outward.is_empty())
         };
         let carried = |s: &Settled| s.carrier != Carrier::None;
         if outward(a, b) {
-            Way::Direct
+            AreaPath::Direct
         } else if outward(b, a) {
-            Way::Reverse
+            AreaPath::Reverse
         } else if self.settled.get(&(number(a), number(b))).is_some_and(carried) {
-            Way::Gateway
+            AreaPath::Gateway
         } else {
-            Way::Unknown
+            AreaPath::Unknown
         }
     }
 

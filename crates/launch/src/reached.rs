@@ -3,7 +3,7 @@
 //! job names, its inputs and its outputs.
 
 use crate::{output, outputs};
-use isthmus_job::transfer::Place;
+use isthmus_job::transfer::Location;
 use isthmus_job::{Contact, Subjob};
 use isthmus_stage::words;
 use std::path::Path;
@@ -20,7 +20,7 @@ pub(crate) fn paths(subjob: &Subjob, job: &str, here: &Path, scratch: Option<&st
     let given = files.given.iter().map(|given| at_site(&given.path));
     let taken = files.taken.iter().filter(|taken| taken.at_site);
     let taken = taken.map(|taken| at_site(&taken.path));
-    let streams = ["stdin", "stdout", "stderr"].map(|name| output::Place::of(subjob, name).there());
+    let streams = ["stdin", "stdout", "stderr"].map(|name| output::Redirection::of(subjob, name).there());
     let mut paths: Vec<String> = files.shared.clone();
     paths.extend(scratch.map(str::to_owned));
     paths.extend(given.chain(taken).chain(streams).filter(|path| !path.is_empty()));
@@ -30,7 +30,7 @@ pub(crate) fn paths(subjob: &Subjob, job: &str, here: &Path, scratch: Option<&st
             false => words::text(here.join(words::path(path))),
         };
         paths.extend(files.inputs.iter().filter_map(|input| match &input.source {
-            Place::Home(path) => Some(placed(path)),
+            Location::Home(path) => Some(placed(path)),
             _ => None,
         }));
         paths.push(words::text(here.join(outputs::results(files, job))));
@@ -52,7 +52,7 @@ mod tests {
         let inputs = ["mesh.nc", "~/tables", "https://data.example.org/x"];
         subjob.files.inputs = inputs.iter().map(|text| Input::parse(text).unwrap()).collect();
         subjob.files.given = vec![Given {
-            source: Place::Home("x".into()),
+            source: Location::Home("x".into()),
             path: "in/x".into(),
         }];
         let taken = |at_site, path: &str| Taken {

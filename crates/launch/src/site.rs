@@ -13,7 +13,7 @@ use crate::piece::Piece;
 use crate::reached;
 use crate::shared::Shared;
 use isthmus_job::scratch::{self, MARK};
-use isthmus_job::transfer::Place;
+use isthmus_job::transfer::Location;
 use isthmus_job::{Contact, OnLoss, Program, Subjob, Terms};
 use isthmus_reach::Failure;
 use isthmus_reach::connection::{Connection, Verb};
@@ -242,10 +242,10 @@ impl Site {
             if !program.contains("://") || self.shared.examine {
                 continue;
             }
-            let place = Place::parse(program).map_err(|e| Failure::new(e.problem, e.hint.unwrap_or_default()))?;
+            let place = Location::parse(program).map_err(|e| Failure::new(e.problem, e.hint.unwrap_or_default()))?;
             let fetched = fetch::to_home(access, &options.catalogue, &options.directory, &place, &tell).await?;
             let here = fetched.path;
-            if !matches!(place, Place::Home(_)) {
+            if !matches!(place, Location::Home(_)) {
                 fetch::make_executable(&here)?;
             }
             *program = words::text(here);
@@ -330,9 +330,9 @@ impl Site {
                 _ => self.shared.reach,
             },
             input: self.input,
-            stdin: output::Place::of(subjob, "stdin").there(),
-            stdout: output::Place::of(subjob, "stdout").there(),
-            stderr: output::Place::of(subjob, "stderr").there(),
+            stdin: output::Redirection::of(subjob, "stdin").there(),
+            stdout: output::Redirection::of(subjob, "stdout").there(),
+            stderr: output::Redirection::of(subjob, "stderr").there(),
             silence: u32::try_from(options.agents_silence().as_secs()).unwrap_or(u32::MAX),
             allocation: self.subjob.allocation.clone(),
             vendor: self.subjob.vendor().unwrap_or_default().to_owned(),

@@ -5,7 +5,7 @@ use isthmus_job::catalogue::Catalogue;
 use isthmus_job::mpiexec::initial_errhandler;
 use isthmus_job::{Allocation, Contact, Job, JobError, OnLoss, Program, Subjob, Terms, sites};
 use isthmus_wire::boot::MAX_NODE_PROCESSES;
-use isthmus_wire::question::{Kind, Part, Refusal, THROUGH_LAUNCHER};
+use isthmus_wire::question::{Kind, Refusal, SpawnProgram, THROUGH_LAUNCHER};
 use isthmus_wire::word::counted;
 
 /// The variable with the port where the parents wait.
@@ -16,7 +16,7 @@ const FATAL: &str = "mpi_errors_are_fatal";
 
 /// A machine of the job, where more processes may be started.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place<'a> {
+pub(crate) struct SpawnHost<'a> {
     pub(crate) subjob: &'a Subjob,
     /// Name of the host of its agent.
     pub(crate) host: &'a str,
@@ -26,7 +26,7 @@ pub(crate) struct Place<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Spawn<'a> {
     /// The machines of the job, and which of them the one who asks is on.
-    pub(crate) places: &'a [Place<'a>],
+    pub(crate) places: &'a [SpawnHost<'a>],
     pub(crate) own: usize,
     /// How many times something was spawned before.
     pub(crate) number: u32,
@@ -54,16 +54,16 @@ pub(crate) fn further(words: &str, catalogue: &Catalogue) -> Result<Vec<Subjob>,
 ///
 /// # Errors
 /// Why it cannot be.
-pub fn spawned_alone(port: &str, parts: &[Part], catalogue: &Catalogue) -> Result<(Job, Vec<u32>), Refusal> {
+pub fn spawned_alone(port: &str, parts: &[SpawnProgram], catalogue: &Catalogue) -> Result<(Job, Vec<u32>), Refusal> {
     let words = isthmus_settings::SPAWN_SITES.read(std::env::var_os).unwrap_or_default();
     let further = further(&words, catalogue).map_err(|error| refused(format!("ISTHMUS_SPAWN_SITES: {error}")))?;
     let template = sites::template(Program::one("(spawned)"), Vec::new());
     let home = sites::SiteSpec::parse("home").and_then(|home| sites::job_of_sites(&[home], None, &template));
     let home = home.map_err(|error| refused(error.to_string()))?;
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    let here = home.subjobs().iter().map(|subjob| Place { subjob, host: &host });
-    let places: Vec<Place<'_>> = here
-        .chain(further.iter().map(|subjob| Place { subjob, host: "" }))
+    let here = home.subjobs().iter().map(|subjob| SpawnHost { subjob, host: &host });
+    let places: Vec<SpawnHost<'_>> = here
+        .chain(further.iter().map(|subjob| SpawnHost { subjob, host: "" }))
         .collect();
     let spawn = Spawn {
         places: &places,
@@ -78,7 +78,7 @@ pub fn spawned_alone(port: &str, parts: &[Part], catalogue: &Catalogue) -> Resul
 
 impl Spawn<'_> {
     /// The subjobs of these parts, one for each that has processes, and how many processes each part has.
-    pub(crate) fn subjobs(&self, parts: &[Part]) -> Result<(Vec<Subjob>, Vec<u32>), Refusal> {
+    pub(crate) fn subjobs(&self, parts: &[SpawnProgram]) -> Result<(Vec<Subjob>, Vec<u32>), Refusal> {
         let mut subjobs = Vec::new();
         let mut counts = Vec::new();
         for (appnum, part) in (0u32..).zip(parts) {
@@ -110,7 +110,7 @@ impl Spawn<'_> {
                 .iter()
                 .find(|p| p.subjob.site == site || p.subjob.lan == site),
             (site, Some(host)) => {
-                let fits = |p: &&Place<'_>| site.is_none_or(|site| p.subjob.site == site || p.subjob.lan == site);
+                let fits = |p: &&SpawnHost<'_>| site.is_none_or(|site| p.subjob.site == site || p.subjob.lan == site);
                 let own = std::iter::once(&self.places[self.own]);
                 // This machine first: several parts of a job may be on one.
                 own.chain(self.places).filter(fits).find(|p| p.is_called(host))
@@ -148,7 +148,7 @@ impl Spawn<'_> {
         Ok(place.subjob)
     }
 
-    fn subjob(&self, place: &Subjob, part: &Part, wishes: &Wishes<'_>, appnum: u32, count: u32) -> Subjob {
+    fn subjob(&self, place: &Subjob, part: &SpawnProgram, wishes: &Wishes<'_>, appnum: u32, count: u32) -> Subjob {
         let mut environment = place.environment.clone();
         environment.extend(wishes.environment.iter().cloned());
         if let Some(path) = wishes.path {
@@ -207,7 +207,7 @@ fn suffix(appnum: u32) -> String {
     }
 }
 
-impl Place<'_> {
+impl SpawnHost<'_> {
     fn is_called(&self, host: &str) -> bool {
         let short = |name: &str| name.split('.').next().unwrap_or_default().to_owned();
         let contact = self.subjob.contact.to_string();
@@ -237,7 +237,7 @@ struct Wishes<'a> {
 }
 
 impl<'a> Wishes<'a> {
-    fn of(part: &'a Part) -> Self {
+    fn of(part: &'a SpawnProgram) -> Self {
         let mut wishes = Self::default();
         for (key, value) in &part.keys {
             let value = value.trim();
@@ -278,7 +278,7 @@ impl<'a> Wishes<'a> {
     }
 
     /// How many processes a part gets: the most that are allowed and possible.
-    fn count(&self, part: &Part) -> Result<u32, Refusal> {
+    fn count(&self, part: &SpawnProgram) -> Result<u32, Refusal> {
         let most = part.processes.min(MAX_NODE_PROCESSES);
         let Some(soft) = self.soft else {
             return match most == part.processes {
@@ -346,8 +346,8 @@ mod tests {
     use super::*;
     use isthmus_job::sites;
 
-    fn part(processes: u32, keys: &[(&str, &str)]) -> Part {
-        Part {
+    fn part(processes: u32, keys: &[(&str, &str)]) -> SpawnProgram {
+        SpawnProgram {
             program: "./x".into(),
             arguments: vec!["a".into()],
             processes,
@@ -358,15 +358,15 @@ mod tests {
         }
     }
 
-    fn spawned(parts: &[Part]) -> Result<(Vec<Subjob>, Vec<u32>), String> {
+    fn spawned(parts: &[SpawnProgram]) -> Result<(Vec<Subjob>, Vec<u32>), String> {
         let specs = ["home:2", "lab=me@l1.example.org:3"].map(|s| sites::SiteSpec::parse(s).unwrap());
         let template = sites::template(Program::one("./parent"), vec!["old".to_owned()]);
         let job = sites::job_of_sites(&specs, None, &template).unwrap();
-        let places: Vec<Place<'_>> = job
+        let places: Vec<SpawnHost<'_>> = job
             .subjobs()
             .iter()
             .zip(["desk", "l1"])
-            .map(|(subjob, host)| Place { subjob, host })
+            .map(|(subjob, host)| SpawnHost { subjob, host })
             .collect();
         let spawn = Spawn {
             places: &places,
@@ -415,7 +415,7 @@ mod tests {
             .collect();
         let wanted = [("lab", "lab"), ("gpu", "me@g1"), ("big", "big")].map(|(s, c)| (s, c.to_owned()));
         assert_eq!(named, wanted);
-        let places: Vec<Place<'_>> = further.iter().map(|subjob| Place { subjob, host: "" }).collect();
+        let places: Vec<SpawnHost<'_>> = further.iter().map(|subjob| SpawnHost { subjob, host: "" }).collect();
         let spawn = Spawn {
             places: &places,
             own: 0,

@@ -5,7 +5,7 @@ use crate::times::{self, LEVELS};
 use crate::used;
 use isthmus_job::quantity::show_amount;
 use isthmus_wire::boot::{Counters, LevelCounters, LinkTraffic};
-use isthmus_wire::chosen::{Chosen, MOST_CHOICES, Way};
+use isthmus_wire::chosen::{Candidate, Chosen, MOST_CHOICES};
 use isthmus_wire::time::{SiteTime, Time};
 use isthmus_wire::usage::Usage;
 use isthmus_wire::word::counted;
@@ -72,7 +72,7 @@ impl Statistics {
 
     /// What was chosen for collective operations between sites, and what else there was.
     pub(crate) fn choices(&self) -> Value {
-        let way = |way: &Way| {
+        let way = |way: &Candidate| {
             json!({
                 "name": way.name, "seconds": way.cost as f64 / 1e9, "opening_seconds": way.opening as f64 / 1e9,
                 "chosen": way.chosen,

@@ -136,7 +136,7 @@ pub fn life(bytes: &[u8]) {
     let (mut orders, mut life, mut now) = (Orders(bytes), Life::default(), Duration::ZERO);
     while let Some(order) = orders.next() {
         let detail = orders.next().unwrap_or_default();
-        let lane = life
+        let id = life
             .lines
             .keys()
             .nth(usize::from(detail) % life.lines.len().max(1))
@@ -151,10 +151,10 @@ pub fn life(bytes: &[u8]) {
             }
             3 => open(&mut life, detail, now),
             4 => {
-                let worse = lane.map(|lane| life.handle_hello(lane)).unwrap_or_default();
-                worse.into_iter().for_each(|lane| lose(&mut life, lane, detail, now));
+                let worse = id.map(|id| life.handle_hello(id)).unwrap_or_default();
+                worse.into_iter().for_each(|id| lose(&mut life, id, detail, now));
             }
-            5 => lane.into_iter().for_each(|lane| lose(&mut life, lane, detail, now)),
+            5 => id.into_iter().for_each(|id| lose(&mut life, id, detail, now)),
             6 => upkeep(&mut life, detail, now),
             7 => drop(life.handle_idle()),
             8 => {
@@ -198,10 +198,10 @@ fn open(life: &mut Life<Thing>, detail: u8, now: Duration) {
     if !life.admits(purpose, detail & 0x80 > 0, now) {
         return;
     }
-    for lane in life.replaced(purpose) {
-        life.lines.remove(&lane);
+    for id in life.replaced(purpose) {
+        life.lines.remove(&id);
     }
-    let lane = life.next_lane();
+    let id = life.next_id();
     let thing = Thing {
         line: Line::new(purpose, Via::of(purpose, dialled, || Via::Unknown), now),
         receipts: Receipts::default(),
@@ -214,13 +214,13 @@ fn open(life: &mut Life<Thing>, detail: u8, now: Duration) {
         by_gateway: false,
     };
     let farewell = *life.state() == State::Farewell;
-    life.handle_opened(lane, thing, how);
+    life.handle_opened(id, thing, how);
     assert!(farewell || *life.state() == State::Open);
 }
 
-fn lose(life: &mut Life<Thing>, lane: ConnectionId, detail: u8, now: Duration) {
-    let end = life.end_of(lane, Down::Ended("it was closed"));
-    life.lines.remove(&lane);
+fn lose(life: &mut Life<Thing>, id: ConnectionId, detail: u8, now: Duration) {
+    let end = life.end_of(id, Down::Ended("it was closed"));
+    life.lines.remove(&id);
     let gone = life.handle_lost(end, "it was closed".to_owned(), detail & 0x80 > 0, now);
     if gone == crate::life::Gone::End {
         life.handle_end(false);
@@ -240,7 +240,7 @@ fn upkeep(life: &mut Life<Thing>, detail: u8, now: Duration) {
         unended: Duration::ZERO,
     };
     if let crate::life::Upkeep::Connections { dead, .. } = life.handle_timeout(moment, |_| 1, |_| true) {
-        dead.into_iter().for_each(|(lane, _)| lose(life, lane, detail, now));
+        dead.into_iter().for_each(|(id, _)| lose(life, id, detail, now));
     }
     let _ = life.handle_unreached(now, moment.patience, detail & 0x10 > 0);
 }

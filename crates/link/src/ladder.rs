@@ -6,7 +6,7 @@
 use core::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use isthmus_wire::gateway::{Paths, Way};
+use isthmus_wire::gateway::{AreaPath, Paths};
 use isthmus_wire::hello::Purpose;
 
 use crate::line::By;
@@ -48,7 +48,7 @@ fn staggered(addresses: impl IntoIterator<Item = SocketAddr>, by: By, begin: Dur
 #[derive(Clone, Debug)]
 pub struct Ladder {
     gateway: Vec<SocketAddr>,
-    ways: Vec<Way>,
+    ways: Vec<AreaPath>,
 }
 
 impl Ladder {
@@ -85,7 +85,7 @@ impl Ladder {
     }
 
     /// How this area is reached.
-    pub fn way(&self, area: Option<usize>) -> Way {
+    pub fn way(&self, area: Option<usize>) -> AreaPath {
         let way = area.and_then(|area| self.ways.get(area));
         way.copied().unwrap_or_default()
     }
@@ -94,8 +94,10 @@ impl Ladder {
     pub fn learn(&mut self, area: Option<usize>, by: By) {
         let way = area.and_then(|area| self.ways.get_mut(area));
         match (by, way) {
-            (By::Gateway, Some(way @ (Way::Unknown | Way::Direct | Way::Reverse))) => *way = Way::Gateway,
-            (By::Direct, Some(way @ Way::Gateway)) => *way = Way::Direct,
+            (By::Gateway, Some(way @ (AreaPath::Unknown | AreaPath::Direct | AreaPath::Reverse))) => {
+                *way = AreaPath::Gateway
+            }
+            (By::Direct, Some(way @ AreaPath::Gateway)) => *way = AreaPath::Direct,
             _ => {}
         }
     }
@@ -105,12 +107,14 @@ impl Ladder {
         let way = self.way(area);
         let again = purpose == Purpose::Resume;
         let (peer, call, gateway) = match way {
-            Way::OnlyDirect => (Some(Duration::ZERO), None, None),
-            Way::OnlyGateway => (None, None, Some(Duration::ZERO)),
-            Way::Reverse if !again => (Some(4 * NEXT), Some(Duration::ZERO), Some(2 * NEXT)),
-            Way::Gateway if !again => (Some(6 * NEXT), None, Some(Duration::ZERO)),
-            Way::Gateway => (Some(Duration::ZERO), Some(NEXT), Some(NEXT / 2)),
-            Way::Unknown | Way::Direct | Way::Reverse => (Some(Duration::ZERO), Some(NEXT), Some(2 * NEXT)),
+            AreaPath::OnlyDirect => (Some(Duration::ZERO), None, None),
+            AreaPath::OnlyGateway => (None, None, Some(Duration::ZERO)),
+            AreaPath::Reverse if !again => (Some(4 * NEXT), Some(Duration::ZERO), Some(2 * NEXT)),
+            AreaPath::Gateway if !again => (Some(6 * NEXT), None, Some(Duration::ZERO)),
+            AreaPath::Gateway => (Some(Duration::ZERO), Some(NEXT), Some(NEXT / 2)),
+            AreaPath::Unknown | AreaPath::Direct | AreaPath::Reverse => {
+                (Some(Duration::ZERO), Some(NEXT), Some(2 * NEXT))
+            }
         };
         let ladder = [
             (&addresses[..], By::Direct, peer),
@@ -129,17 +133,17 @@ impl Ladder {
 mod tests {
     use super::*;
 
-    fn ladder(way: Way) -> Ladder {
+    fn ladder(way: AreaPath) -> Ladder {
         let paths = Paths {
             port: 9,
             addresses: vec!["10.0.0.9".into()],
             secret: [1; 32],
-            ways: vec![Way::Unknown, way],
+            ways: vec![AreaPath::Unknown, way],
         };
         Ladder::new(&paths)
     }
 
-    fn order(way: Way, purpose: Purpose) -> Vec<By> {
+    fn order(way: AreaPath, purpose: Purpose) -> Vec<By> {
         let addresses = vec!["10.0.0.1:1".parse().unwrap()];
         let mut rungs = ladder(way).rungs(Some(1), addresses, purpose);
         rungs.sort_by_key(|rung| rung.after);
@@ -149,23 +153,26 @@ mod tests {
     #[test]
     fn what_was_settled_comes_first_and_everything_else_later() {
         use By::{Call, Direct, Gateway};
-        assert_eq!(order(Way::Unknown, Purpose::First), [Direct, Call, Gateway]);
-        assert_eq!(order(Way::Reverse, Purpose::First), [Call, Gateway, Direct]);
-        assert_eq!(order(Way::Gateway, Purpose::First), [Gateway, Direct]);
+        assert_eq!(order(AreaPath::Unknown, Purpose::First), [Direct, Call, Gateway]);
+        assert_eq!(order(AreaPath::Reverse, Purpose::First), [Call, Gateway, Direct]);
+        assert_eq!(order(AreaPath::Gateway, Purpose::First), [Gateway, Direct]);
         // A better way is looked for whenever a connection is made again.
-        assert_eq!(order(Way::Gateway, Purpose::Resume), [Direct, Gateway, Call]);
-        assert_eq!(order(Way::OnlyGateway, Purpose::Resume), [Gateway]);
-        assert_eq!(order(Way::OnlyDirect, Purpose::First), [Direct]);
+        assert_eq!(order(AreaPath::Gateway, Purpose::Resume), [Direct, Gateway, Call]);
+        assert_eq!(order(AreaPath::OnlyGateway, Purpose::Resume), [Gateway]);
+        assert_eq!(order(AreaPath::OnlyDirect, Purpose::First), [Direct]);
     }
 
     #[test]
     fn what_worked_is_learnt() {
-        let mut ladder = ladder(Way::Direct);
+        let mut ladder = ladder(AreaPath::Direct);
         ladder.learn(Some(1), By::Direct);
-        assert_eq!(ladder.way(Some(1)), Way::Direct);
+        assert_eq!(ladder.way(Some(1)), AreaPath::Direct);
         ladder.learn(Some(1), By::Gateway);
-        assert_eq!((ladder.way(Some(1)), ladder.way(None)), (Way::Gateway, Way::Unknown));
+        assert_eq!(
+            (ladder.way(Some(1)), ladder.way(None)),
+            (AreaPath::Gateway, AreaPath::Unknown)
+        );
         ladder.learn(Some(1), By::Direct);
-        assert_eq!(ladder.way(Some(1)), Way::Direct);
+        assert_eq!(ladder.way(Some(1)), AreaPath::Direct);
     }
 }

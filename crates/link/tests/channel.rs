@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use isthmus_link::channel::{
-    ConnectionId, Deframer, Duty, Incoming, Outgoing, Part, Place, Receipts, SILENCE, Vigil, Violation,
+    ConnectionId, Deframed, Deframer, Duty, Incoming, Outgoing, Receipts, SILENCE, SegmentPlace, Vigil, Violation,
 };
 use isthmus_wire::segment::{Hello, Kind, Segment};
 use proptest::prelude::*;
@@ -33,7 +33,7 @@ struct End {
     out: Outgoing<Vec<u8>>,
     incoming: Incoming,
     lines: BTreeMap<ConnectionId, Line>,
-    waiting: VecDeque<(Place, Vec<u8>)>,
+    waiting: VecDeque<(SegmentPlace, Vec<u8>)>,
     streams: BTreeMap<u8, Vec<u8>>,
     fragments: Vec<u64>,
 }
@@ -44,7 +44,7 @@ impl End {
         for (i, (queue, size)) in messages.iter().enumerate() {
             let bytes = vec![i as u8; *size];
             let place = if *queue == 3 {
-                Place::Fragment {
+                SegmentPlace::Fragment {
                     token: i as u64,
                     offset: 0,
                 }
@@ -52,7 +52,7 @@ impl End {
                 let position = positions.entry(*queue).or_default();
                 *position += *size as u64;
                 let position = *position - *size as u64;
-                Place::Ordered {
+                SegmentPlace::Ordered {
                     queue: *queue,
                     position,
                 }
@@ -69,8 +69,8 @@ impl End {
         }
     }
 
-    fn open(&mut self, lane: ConnectionId, now: Duration, wire: &mut Wire, delay: Duration) {
-        self.out.open(lane);
+    fn open(&mut self, id: ConnectionId, now: Duration, wire: &mut Wire, delay: Duration) {
+        self.out.open(id);
         let line = Line {
             deframer: Deframer::default(),
             collected: None,
@@ -79,16 +79,16 @@ impl End {
             ready: false,
             greeted: false,
         };
-        self.lines.insert(lane, line);
+        self.lines.insert(id, line);
         wire.bytes.push_back((now + delay, self.incoming.hello().encode()));
     }
 
-    fn lose(&mut self, lane: ConnectionId) {
-        self.out.lost(lane);
-        self.lines.remove(&lane);
+    fn lose(&mut self, id: ConnectionId) {
+        self.out.lost(id);
+        self.lines.remove(&id);
     }
 
-    fn hear(&mut self, lane: ConnectionId, now: Duration, bytes: &[u8]) {
+    fn hear(&mut self, id: ConnectionId, now: Duration, bytes: &[u8]) {
         let Self {
             lines,
             incoming,
@@ -97,7 +97,7 @@ impl End {
             fragments,
             ..
         } = self;
-        let Some(line) = lines.get_mut(&lane) else { return };
+        let Some(line) = lines.get_mut(&id) else { return };
         line.vigil.heard(now);
         let Line {
             deframer,
@@ -107,11 +107,11 @@ impl End {
             greeted,
             ..
         } = line;
-        let mut to = |part: Part<'_>| -> Result<(), Violation> {
+        let mut to = |part: Deframed<'_>| -> Result<(), Violation> {
             match part {
-                Part::Head(segment) => *collected = Some((segment, Vec::new())),
-                Part::Bytes(bytes) => collected.as_mut().unwrap().1.extend_from_slice(bytes),
-                Part::End => {
+                Deframed::Head(segment) => *collected = Some((segment, Vec::new())),
+                Deframed::Bytes(bytes) => collected.as_mut().unwrap().1.extend_from_slice(bytes),
+                Deframed::End => {
                     let (segment, bytes) = collected.take().unwrap();
                     assert_eq!(segment.kind == Kind::Hello, !std::mem::replace(greeted, true));
                     match segment.kind {
@@ -119,7 +119,7 @@ impl End {
                             out.arrived(&Hello::decode(&segment, &bytes).unwrap());
                             *ready = true;
                         }
-                        Kind::Ack => drop(out.acknowledged(lane, segment.number)?.count()),
+                        Kind::Ack => drop(out.acknowledged(id, segment.number)?.count()),
                         Kind::Ask => receipts.asked(),
                         Kind::Ordered => {
                             receipts.arrived(now, bytes.len(), false);
@@ -143,10 +143,10 @@ impl End {
     }
 
     /// What leaves on this connection now; `None`: it is given up.
-    fn speak(&mut self, lane: ConnectionId, now: Duration) -> Option<Vec<u8>> {
-        let line = self.lines.get_mut(&lane)?;
+    fn speak(&mut self, id: ConnectionId, now: Duration) -> Option<Vec<u8>> {
+        let line = self.lines.get_mut(&id)?;
         let mut said = Vec::new();
-        match line.vigil.duty(now, self.out.in_flight(lane) > 0, true) {
+        match line.vigil.duty(now, self.out.in_flight(id) > 0, true) {
             Duty::GiveUp => return None,
             Duty::Ask => {
                 line.vigil.asked(now);
@@ -159,9 +159,9 @@ impl End {
         }
         if line.ready {
             let piece = if self.out.waits_again() {
-                self.out.send_again(lane)
+                self.out.send_again(id)
             } else if let Some((place, bytes)) = self.waiting.pop_front() {
-                self.out.send(lane, place, bytes)
+                self.out.send(id, place, bytes)
             } else {
                 return Some(said);
             };
@@ -201,31 +201,31 @@ struct Network {
 
 impl Network {
     fn open(&mut self) {
-        let lane = self.next;
+        let id = self.next;
         self.next += 1;
         let mut wires = [Wire::default(), Wire::default()];
         let (to_0, to_1) = wires.split_at_mut(1);
-        self.ends[0].open(lane, self.now, &mut to_1[0], self.delay);
-        self.ends[1].open(lane, self.now, &mut to_0[0], self.delay);
-        self.wires.insert(lane, wires);
+        self.ends[0].open(id, self.now, &mut to_1[0], self.delay);
+        self.ends[1].open(id, self.now, &mut to_0[0], self.delay);
+        self.wires.insert(id, wires);
     }
 
-    fn close(&mut self, lane: ConnectionId) {
-        self.ends.iter_mut().for_each(|e| e.lose(lane));
-        self.wires.remove(&lane);
-        self.mute.retain(|l| *l != lane);
+    fn close(&mut self, id: ConnectionId) {
+        self.ends.iter_mut().for_each(|e| e.lose(id));
+        self.wires.remove(&id);
+        self.mute.retain(|l| *l != id);
     }
 
     fn happen(&mut self, event: &Event) {
-        let Some(lane) = self.wires.keys().find(|l| !self.mute.contains(l)).copied() else {
+        let Some(id) = self.wires.keys().find(|l| !self.mute.contains(l)).copied() else {
             return self.open();
         };
         match event {
             Event::Open => self.open(),
-            Event::Reset => self.close(lane),
+            Event::Reset => self.close(id),
             Event::Silence { keep } => {
-                self.mute.push(lane);
-                for wire in self.wires.get_mut(&lane).unwrap() {
+                self.mute.push(id);
+                for wire in self.wires.get_mut(&id).unwrap() {
                     let mut left = *keep;
                     for (_, bytes) in &mut wire.bytes {
                         bytes.truncate(left);
@@ -239,26 +239,26 @@ impl Network {
     fn step(&mut self) {
         self.now += STEP;
         let mut dead = Vec::new();
-        for (lane, wires) in &mut self.wires {
+        for (id, wires) in &mut self.wires {
             for side in 0..2 {
                 while wires[side].bytes.front().is_some_and(|(at, _)| *at <= self.now) {
                     let (_, bytes) = wires[side].bytes.pop_front().unwrap();
                     // In pieces, as TCP likes.
                     for piece in bytes.chunks(7) {
-                        self.ends[side].hear(*lane, self.now, piece);
+                        self.ends[side].hear(*id, self.now, piece);
                     }
                 }
-                match self.ends[side].speak(*lane, self.now) {
-                    None => dead.push(*lane),
-                    Some(said) if !said.is_empty() && !self.mute.contains(lane) => {
+                match self.ends[side].speak(*id, self.now) {
+                    None => dead.push(*id),
+                    Some(said) if !said.is_empty() && !self.mute.contains(id) => {
                         wires[1 - side].bytes.push_back((self.now + self.delay, said));
                     }
                     Some(_) => {}
                 }
             }
         }
-        for lane in dead {
-            self.close(lane);
+        for id in dead {
+            self.close(id);
         }
         if self.wires.is_empty() {
             self.open();

@@ -34,7 +34,7 @@ struct Ledger {
 
 /// One message's part of a buffer; given back when it is dropped.
 #[derive(Debug)]
-struct Part {
+struct Reserved {
     buffer: Arc<Buffer>,
     number: u64,
 }
@@ -69,7 +69,7 @@ impl Buffer {
         ledger.used += needed;
         let number = ledger.number;
         ledger.under_way.insert(number, needed);
-        let part: Arc<dyn Any + Send + Sync> = Arc::new(Part {
+        let part: Arc<dyn Any + Send + Sync> = Arc::new(Reserved {
             buffer: self.clone(),
             number,
         });
@@ -77,7 +77,7 @@ impl Buffer {
     }
 }
 
-impl Drop for Part {
+impl Drop for Reserved {
     fn drop(&mut self) {
         let mut ledger = self.buffer.ledger();
         let bytes = ledger.under_way.remove(&self.number).unwrap_or(0);

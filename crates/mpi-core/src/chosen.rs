@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use isthmus_schedule::{Blocks, Call, Network, explain};
 use isthmus_topology::Level;
-use isthmus_wire::chosen::{Chosen, MOST_CHOICES, MOST_WAYS, Way};
+use isthmus_wire::chosen::{Candidate, Chosen, MOST_CHOICES, MOST_WAYS};
 
 /// Calls of which so much is alike count as one choice.
 type Key = (isthmus_schedule::Operation, u32, u32);
@@ -35,12 +35,15 @@ impl Choices {
             return;
         }
         if all.len() < MOST_CHOICES {
-            let ways = explain(call, network).into_iter().take(MOST_WAYS).map(|candidate| Way {
-                name: candidate.algorithm.to_owned(),
-                cost: candidate.total,
-                opening: candidate.opening,
-                chosen: candidate.chosen,
-            });
+            let ways = explain(call, network)
+                .into_iter()
+                .take(MOST_WAYS)
+                .map(|candidate| Candidate {
+                    name: candidate.algorithm.to_owned(),
+                    cost: candidate.total,
+                    opening: candidate.opening,
+                    chosen: candidate.chosen,
+                });
             let chosen = Chosen {
                 operation: call.operation.name().to_owned(),
                 bytes,

@@ -22,9 +22,9 @@ extern "C" fn isthmus_MPI_Allgather(
     recvtype: h::Datatype,
     comm: h::Comm,
 ) -> c_int {
-    blocking("MPI_Allgather", comm, |place| {
+    blocking("MPI_Allgather", comm, |member| {
         data::allgather(
-            place,
+            member,
             Elements { names: ["sendbuf", "sendcount"], buffer: sendbuf, count: sendcount.into(), datatype: sendtype },
             Elements { names: ["recvbuf", "recvcount"], buffer: recvbuf, count: recvcount.into(), datatype: recvtype },
         )
@@ -41,9 +41,9 @@ extern "C" fn isthmus_MPI_Allgather_c(
     recvtype: h::Datatype,
     comm: h::Comm,
 ) -> c_int {
-    blocking("MPI_Allgather_c", comm, |place| {
+    blocking("MPI_Allgather_c", comm, |member| {
         data::allgather(
-            place,
+            member,
             Elements { names: ["sendbuf", "sendcount"], buffer: sendbuf, count: sendcount.into(), datatype: sendtype },
             Elements { names: ["recvbuf", "recvcount"], buffer: recvbuf, count: recvcount.into(), datatype: recvtype },
         )
@@ -62,9 +62,9 @@ extern "C" fn isthmus_MPI_Allgather_init(
     info: h::Info,
     request: Out<h::Request>,
 ) -> c_int {
-    persistent("MPI_Allgather_init", comm, info, request, |place| {
+    persistent("MPI_Allgather_init", comm, info, request, |member| {
         data::allgather(
-            place,
+            member,
             Elements { names: ["sendbuf", "sendcount"], buffer: sendbuf, count: sendcount.into(), datatype: sendtype },
             Elements { names: ["recvbuf", "recvcount"], buffer: recvbuf, count: recvcount.into(), datatype: recvtype },
         )
@@ -83,9 +83,9 @@ extern "C" fn isthmus_MPI_Allgather_init_c(
     info: h::Info,
     request: Out<h::Request>,
 ) -> c_int {
-    persistent("MPI_Allgather_init_c", comm, info, request, |place| {
+    persistent("MPI_Allgather_init_c", comm, info, request, |member| {
         data::allgather(
-            place,
+            member,
             Elements { names: ["sendbuf", "sendcount"], buffer: sendbuf, count: sendcount.into(), datatype: sendtype },
             Elements { names: ["recvbuf", "recvcount"], buffer: recvbuf, count: recvcount.into(), datatype: recvtype },
         )
@@ -103,9 +103,9 @@ extern "C" fn isthmus_MPI_Allgatherv(
     recvtype: h::Datatype,
     comm: h::Comm,
 ) -> c_int {
-    blocking("MPI_Allgatherv", comm, |place| {
+    blocking("MPI_Allgatherv", comm, |member| {
         data::allgatherv(
-            place,
+            member,
             Elements { names: ["sendbuf", "sendcount"], buffer: sendbuf, count: sendcount.into(), datatype: sendtype },
             Unequal {
                 names: ["recvbuf", "recvcounts"],
@@ -129,9 +129,9 @@ extern "C" fn isthmus_MPI_Allgatherv_c(
     recvtype: h::Datatype,
     comm: h::Comm,
 ) -> c_int {
-    blocking("MPI_Allgatherv_c", comm, |place| {
+    blocking("MPI_Allgatherv_c", comm, |member| {
         data::allgatherv(
-            place,
+            member,
             Elements { names: ["sendbuf", "sendcount"], buffer: sendbuf, count: sendcount.into(), datatype: sendtype },
             Unequal {
                 names: ["recvbuf", "recvcounts"],
@@ -157,9 +157,9 @@ extern "C" fn isthmus_MPI_Allgatherv_init(
     info: h::Info,
     request: Out<h::Request>,
 ) -> c_int {
-    persistent("MPI_Allgatherv_init", comm, info, request, |place| {
+    persistent("MPI_Allgatherv_init", comm, info, request, |member| {
         data::allgatherv(
-            place,
+            member,
             Elements { names: ["sendbuf", "sendcount"], buffer: sendbuf, count: sendcount.into(), datatype: sendtype },
             Unequal {
                 names: ["recvbuf", "recvcounts"],
@@ -185,9 +185,9 @@ extern "C" fn isthmus_MPI_Allgatherv_init_c(
     info: h::Info,
     request: Out<h::Request>,
 ) -> c_int {
-    persistent("MPI_Allgatherv_init_c", comm, info, request, |place| {
+    persistent("MPI_Allgatherv_init_c", comm, info, request, |member| {
         data::allgatherv(
-            place,
+            member,
             Elements { names: ["sendbuf", "sendcount"], buffer: sendbuf, count: sendcount.into(), datatype: sendtype },
             Unequal {
                 names: ["recvbuf", "recvcounts"],
@@ -209,9 +209,9 @@ extern "C" fn isthmus_MPI_Allreduce(
     op: h::Op,
     comm: h::Comm,
 ) -> c_int {
-    blocking("MPI_Allreduce", comm, |place| {
+    blocking("MPI_Allreduce", comm, |member| {
         reduction::allreduce(
-            place,
+            member,
             Operands { from: sendbuf, into: recvbuf, datatype, op },
             count.into(),
         )
@@ -227,9 +227,9 @@ extern "C" fn isthmus_MPI_Allreduce_c(
     op: h::Op,
     comm: h::Comm,
 ) -> c_int {
-    blocking("MPI_Allreduce_c", comm, |place| {
+    blocking("MPI_Allreduce_c", comm, |member| {
         reduction::allreduce(
-            place,
+            member,
             Operands { from: sendbuf, into: recvbuf, datatype, op },
             count.into(),
         )
@@ -247,9 +247,9 @@ extern "C" fn isthmus_MPI_Allreduce_init(
     info: h::Info,
     request: Out<h::Request>,
 ) -> c_int {
-    persistent("MPI_Allreduce_init", comm, info, request, |place| {
+    persistent("MPI_Allreduce_init", comm, info, request, |member| {
         reduction::allreduce(
-            place,
+            member,
             Operands { from: sendbuf, into: recvbuf, datatype, op },
             count.into(),
         )
@@ -267,9 +267,9 @@ extern "C" fn isthmus_MPI_Allreduce_init_c(
     info: h::Info,
     request: Out<h::Request>,
 ) -> c_int {
-    persistent("MPI_Allreduce_init_c", comm, info, request, |place| {
+    persistent("MPI_Allreduce_init_c", comm, info, request, |member| {
         reduction::allreduce(
-            place,
+            member,
             Operands { from: sendbuf, into: recvbuf, datatype, op },
             count.into(),
         )
@@ -286,9 +286,9 @@ extern "C" fn isthmus_MPI_Alltoall(
     recvtype: h::Datatype,
     comm: h::Comm,
 ) -> c_int {
-    blocking("MPI_Alltoall", comm, |place| {
+    blocking("MPI_Alltoall", comm, |member| {
         data::alltoall(
-            place,
+            member,
             Elements { names: ["sendbuf", "sendcount"], buffer: sendbuf, count: sendcount.into(), datatype: sendtype },
             Elements { names: ["recvbuf", "recvcount"], buffer: recvbuf, count: recvcount.into(), datatype: recvtype },
         )
@@ -305,9 +305,9 @@ extern "C" fn isthmus_MPI_Alltoall_c(
     recvtype: h::Datatype,
     comm: h::Comm,
 ) -> c_int {
-    blocking("MPI_Alltoall_c", comm, |place| {
+    blocking("MPI_Alltoall_c", comm, |member| {
         data::alltoall(
-            place,
+            member,
             Elements { names: ["sendbuf", "sendcount"], buffer: sendbuf, count: sendcount.into(), datatype: sendtype },
             Elements { names: ["recvbuf", "recvcount"], buffer: recvbuf, count: recvcount.into(), datatype: recvtype },
         )
@@ -326,9 +326,9 @@ extern "C" fn isthmus_MPI_Alltoall_init(
     info: h::Info,
     request: Out<h::Request>,
 ) -> c_int {
-    persistent("MPI_Alltoall_init", comm, info, request, |place| {
+    persistent("MPI_Alltoall_init", comm, info, request, |member| {
         data::alltoall(
-            place,
+            member,
             Elements { names: ["sendbuf", "sendcount"], buffer: sendbuf, count: sendcount.into(), datatype: sendtype },
             Elements { names: ["recvbuf", "recvcount"], buffer: recvbuf, count: recvcount.into(), datatype: recvtype },
         )
@@ -347,9 +347,9 @@ extern "C" fn isthmus_MPI_Alltoall_init_c(
     info: h::Info,
     request: Out<h::Request>,
 ) -> c_int {
-    persistent("MPI_Alltoall_init_c", comm, info, request, |place| {
+    persistent("MPI_Alltoall_init_c", comm, info, request, |member| {
         data::alltoall(
-            place,
+            member,
             Elements { names: ["sendbuf", "sendcount"], buffer: sendbuf, count: sendcount.into(), datatype: sendtype },
             Elements { names: ["recvbuf", "recvcount"], buffer: recvbuf, count: recvcount.into(), datatype: recvtype },
         )
@@ -368,9 +368,9 @@ extern "C" fn isthmus_MPI_Alltoallv(
     recvtype: h::Datatype,
     comm: h::Comm,
 ) -> c_int {
-    blocking("MPI_Alltoallv", comm, |place| {
+    blocking("MPI_Alltoallv", comm, |member| {
         data::alltoallv(
-            place,
+            member,
             Unequal {
                 names: ["sendbuf", "sendcounts"],
                 buffer: sendbuf,
@@ -401,9 +401,9 @@ extern "C" fn isthmus_MPI_Alltoallv_c(
     recvtype: h::Datatype,
     comm: h::Comm,
 ) -> c_int {
-    blocking("MPI_Alltoallv_c", comm, |place| {
+    blocking("MPI_Alltoallv_c", comm, |member| {
         data::alltoallv(
-            place,
+            member,
             Unequal {
                 names: ["sendbuf", "sendcounts"],
                 buffer: sendbuf,
@@ -436,9 +436,9 @@ extern "C" fn isthmus_MPI_Alltoallv_init(
     info: h::Info,
     request: Out<h::Request>,
 ) -> c_int {
-    persistent("MPI_Alltoallv_init", comm, info, request, |place| {
+    persistent("MPI_Alltoallv_init", comm, info, request, |member| {
         data::alltoallv(
-            place,
+            member,
             Unequal {
                 names: ["sendbuf", "sendcounts"],
                 buffer: sendbuf,
@@ -471,9 +471,9 @@ extern "C" fn isthmus_MPI_Alltoallv_init_c(
     info: h::Info,
     request: Out<h::Request>,
 ) -> c_int {
-    persistent("MPI_Alltoallv_init_c", comm, info, request, |place| {
+    persistent("MPI_Alltoallv_init_c", comm, info, request, |member| {
         data::alltoallv(
-            place,
+            member,
             Unequal {
                 names: ["sendbuf", "sendcounts"],
                 buffer: sendbuf,
@@ -504,9 +504,9 @@ extern "C" fn isthmus_MPI_Alltoallw(
     recvtypes: In<h::Datatype>,
     comm: h::Comm,
 ) -> c_int {
-    blocking("MPI_Alltoallw", comm, |place| {
+    blocking("MPI_Alltoallw", comm, |member| {
         data::alltoallw(
-            place,
+            member,
             Unequal {
                 names: ["sendbuf", "sendcounts"],
                 buffer: sendbuf,
@@ -537,9 +537,9 @@ extern "C" fn isthmus_MPI_Alltoallw_c(
     recvtypes: In<h::Datatype>,
     comm: h::Comm,
 ) -> c_int {
-    blocking("MPI_Alltoallw_c", comm, |place| {
+    blocking("MPI_Alltoallw_c", comm, |member| {
         data::alltoallw(
-            place,
+            member,
             Unequal {
                 names: ["sendbuf", "sendcounts"],
                 buffer: sendbuf,
@@ -572,9 +572,9 @@ extern "C" fn isthmus_MPI_Alltoallw_init(
     info: h::Info,
     request: Out<h::Request>,
 ) -> c_int {
-    persistent("MPI_Alltoallw_init", comm, info, request, |place| {
+    persistent("MPI_Alltoallw_init", comm, info, request, |member| {
         data::alltoallw(
-            place,
+            member,
             Unequal {
                 names: ["sendbuf", "sendcounts"],
                 buffer: sendbuf,
@@ -607,9 +607,9 @@ extern "C" fn isthmus_MPI_Alltoallw_init_c(
     info: h::Info,
     request: Out<h::Request>,
 ) -> c_int {
-    persistent("MPI_Alltoallw_init_c", comm, info, request, |place| {
+    persistent("MPI_Alltoallw_init_c", comm, info, request, |member| {
         data::alltoallw(
-            place,
+            member,
             Unequal {
                 names: ["sendbuf", "sendcounts"],
                 buffer: sendbuf,
@@ -652,9 +652,9 @@ extern "C" fn isthmus_MPI_Bcast(
     root: c_int,
     comm: h::Comm,
 ) -> c_int {
-    blocking("MPI_Bcast", comm, |place| {
+    blocking("MPI_Bcast", comm, |member| {
         data::bcast(
-            place,
+            member,
             Elements { names: ["buffer", "count"], buffer, count: count.into(), datatype },
             root,
         )
@@ -669,9 +669,9 @@ extern "C" fn isthmus_MPI_Bcast_c(
     root: c_int,
     comm: h::Comm,
 ) -> c_int {
-    blocking("MPI_Bcast_c", comm, |place| {
+    blocking("MPI_Bcast_c", comm, |member| {
         data::bcast(
-            place,
+            member,
             Elements { names: ["buffer", "count"], buffer, count: count.into(), datatype },
             root,
         )
@@ -688,9 +688,9 @@ extern "C" fn isthmus_MPI_Bcast_init(
     info: h::Info,
     request: Out<h::Request>,
 ) -> c_int {
-    persistent("MPI_Bcast_init", comm, info, request, |place| {
+    persistent("MPI_Bcast_init", comm, info, request, |member| {
         data::bcast(
-            place,
+            member,
             Elements { names: ["buffer", "count"], buffer, count: count.into(), datatype },
             root,
         )
@@ -707,9 +707,9 @@ extern "C" fn isthmus_MPI_Bcast_init_c(
     info: h::Info,
     request: Out<h::Request>,
 ) -> c_int {
-    persistent("MPI_Bcast_init_c", comm, info, request, |place| {
+    persistent("MPI_Bcast_init_c", comm, info, request, |member| {
         data::bcast(
-            place,
+            member,
             Elements { names: ["buffer", "count"], buffer, count: count.into(), datatype },
             root,
         )
@@ -725,9 +725,9 @@ extern "C" fn isthmus_MPI_Exscan(
     op: h::Op,
     comm: h::Comm,
 ) -> c_int {
-    blocking("MPI_Exscan", comm, |place| {
+    blocking("MPI_Exscan", comm, |member| {
         reduction::exscan(
-            place,
+            member,
             Operands { from: sendbuf, into: recvbuf, datatype, op },
             count.into(),
         )
@@ -743,9 +743,9 @@ extern "C" fn isthmus_MPI_Exscan_c(
     op: h::Op,
     comm: h::Comm,
 ) -> c_int {
-    blocking("MPI_Exscan_c", comm, |place| {
+    blocking("MPI_Exscan_c", comm, |member| {
         reduction::exscan(
-            place,
+            member,
             Operands { from: sendbuf, into: recvbuf, datatype, op },
             count.into(),
         )
@@ -763,9 +763,9 @@ extern "C" fn isthmus_MPI_Exscan_init(
     info: h::Info,
     request: Out<h::Request>,
 ) -> c_int {
-    persistent("MPI_Exscan_init", comm, info, request, |place| {
+    persistent("MPI_Exscan_init", comm, info, request, |member| {
         reduction::exscan(
-            place,
+            member,
             Operands { from: sendbuf, into: recvbuf, datatype, op },
             count.into(),
         )
@@ -783,9 +783,9 @@ extern "C" fn isthmus_MPI_Exscan_init_c(
     info: h::Info,
     request: Out<h::Request>,
 ) -> c_int {
-    persistent("MPI_Exscan_init_c", comm, info, request, |place| {
+    persistent("MPI_Exscan_init_c", comm, info, request, |member| {
         reduction::exscan(
-            place,
+            member,
             Operands { from: sendbuf, into: recvbuf, datatype, op },
             count.into(),
         )
@@ -803,9 +803,9 @@ extern "C" fn isthmus_MPI_Gather(
     root: c_int,
     comm: h::Comm,
 ) -> c_int {
-    blocking("MPI_Gather", comm, |place| {
+    blocking("MPI_Gather", comm, |member| {
         data::gather(
-            place,
+            member,
             Elements { names: ["sendbuf", "sendcount"], buffer: sendbuf, count: sendcount.into(), datatype: sendtype },
             Elements { names: ["recvbuf", "recvcount"], buffer: recvbuf, count: recvcount.into(), datatype: recvtype },
             root,
@@ -824,9 +824,9 @@ extern "C" fn isthmus_MPI_Gather_c(
     root: c_int,
     comm: h::Comm,
 ) -> c_int {
-    blocking("MPI_Gather_c", comm, |place| {
+    blocking("MPI_Gather_c", comm, |member| {
         data::gather(
-            place,
+            member,
             Elements { names: ["sendbuf", "sendcount"], buffer: sendbuf, count: sendcount.into(), datatype: sendtype },
             Elements { names: ["recvbuf", "recvcount"], buffer: recvbuf, count: recvcount.into(), datatype: recvtype },
             root,
@@ -847,9 +847,9 @@ extern "C" fn isthmus_MPI_Gather_init(
     info: h::Info,
     request: Out<h::Request>,
 ) -> c_int {
-    persistent("MPI_Gather_init", comm, info, request, |place| {
+    persistent("MPI_Gather_init", comm, info, request, |member| {
         data::gather(
-            place,
+            member,
             Elements { names: ["sendbuf", "sendcount"], buffer: sendbuf, count: sendcount.into(), datatype: sendtype },
             Elements { names: ["recvbuf", "recvcount"], buffer: recvbuf, count: recvcount.into(), datatype: recvtype },
             root,
@@ -870,9 +870,9 @@ extern "C" fn isthmus_MPI_Gather_init_c(
     info: h::Info,
     request: Out<h::Request>,
 ) -> c_int {
-    persistent("MPI_Gather_init_c", comm, info, request, |place| {
+    persistent("MPI_Gather_init_c", comm, info, request, |member| {
         data::gather(
-            place,
+            member,
             Elements { names: ["sendbuf", "sendcount"], buffer: sendbuf, count: sendcount.into(), datatype: sendtype },
             Elements { names: ["recvbuf", "recvcount"], buffer: recvbuf, count: recvcount.into(), datatype: recvtype },
             root,
@@ -892,9 +892,9 @@ extern "C" fn isthmus_MPI_Gatherv(
     root: c_int,
     comm: h::Comm,
 ) -> c_int {
-    blocking("MPI_Gatherv", comm, |place| {
+    blocking("MPI_Gatherv", comm, |member| {
         data::gatherv(
-            place,
+            member,
             Elements { names: ["sendbuf", "sendcount"], buffer: sendbuf, count: sendcount.into(), datatype: sendtype },
             Unequal {
                 names: ["recvbuf", "recvcounts"],
@@ -920,9 +920,9 @@ extern "C" fn isthmus_MPI_Gatherv_c(
     root: c_int,
     comm: h::Comm,
 ) -> c_int {
-    blocking("MPI_Gatherv_c", comm, |place| {
+    blocking("MPI_Gatherv_c", comm, |member| {
         data::gatherv(
-            place,
+            member,
             Elements { names: ["sendbuf", "sendcount"], buffer: sendbuf, count: sendcount.into(), datatype: sendtype },
             Unequal {
                 names: ["recvbuf", "recvcounts"],
@@ -950,9 +950,9 @@ extern "C" fn isthmus_MPI_Gatherv_init(
     info: h::Info,
     request: Out<h::Request>,
 ) -> c_int {
-    persistent("MPI_Gatherv_init", comm, info, request, |place| {
+    persistent("MPI_Gatherv_init", comm, info, request, |member| {
         data::gatherv(
-            place,
+            member,
             Elements { names: ["sendbuf", "sendcount"], buffer: sendbuf, count: sendcount.into(), datatype: sendtype },
             Unequal {
                 names: ["recvbuf", "recvcounts"],
@@ -980,9 +980,9 @@ extern "C" fn isthmus_MPI_Gatherv_init_c(
     info: h::Info,
     request: Out<h::Request>,
 ) -> c_int {
-    persistent("MPI_Gatherv_init_c", comm, info, request, |place| {
+    persistent("MPI_Gatherv_init_c", comm, info, request, |member| {
         data::gatherv(
-            place,
+            member,
             Elements { names: ["sendbuf", "sendcount"], buffer: sendbuf, count: sendcount.into(), datatype: sendtype },
             Unequal {
                 names: ["recvbuf", "recvcounts"],
@@ -1007,9 +1007,9 @@ extern "C" fn isthmus_MPI_Iallgather(
     comm: h::Comm,
     request: Out<h::Request>,
 ) -> c_int {
-    nonblocking("MPI_Iallgather", comm, request, |place| {
+    nonblocking("MPI_Iallgather", comm, request, |member| {
         data::allgather(
-            place,
+            member,
             Elements { names: ["sendbuf", "sendcount"], buffer: sendbuf, count: sendcount.into(), datatype: sendtype },
             Elements { names: ["recvbuf", "recvcount"], buffer: recvbuf, count: recvcount.into(), datatype: recvtype },
         )
@@ -1027,9 +1027,9 @@ extern "C" fn isthmus_MPI_Iallgather_c(
     comm: h::Comm,
     request: Out<h::Request>,
 ) -> c_int {
-    nonblocking("MPI_Iallgather_c", comm, request, |place| {
+    nonblocking("MPI_Iallgather_c", comm, request, |member| {
         data::allgather(
-            place,
+            member,
             Elements { names: ["sendbuf", "sendcount"], buffer: sendbuf, count: sendcount.into(), datatype: sendtype },
             Elements { names: ["recvbuf", "recvcount"], buffer: recvbuf, count: recvcount.into(), datatype: recvtype },
         )
@@ -1048,9 +1048,9 @@ extern "C" fn isthmus_MPI_Iallgatherv(
     comm: h::Comm,
     request: Out<h::Request>,
 ) -> c_int {
-    nonblocking("MPI_Iallgatherv", comm, request, |place| {
+    nonblocking("MPI_Iallgatherv", comm, request, |member| {
         data::allgatherv(
-            place,
+            member,
             Elements { names: ["sendbuf", "sendcount"], buffer: sendbuf, count: sendcount.into(), datatype: sendtype },
             Unequal {
                 names: ["recvbuf", "recvcounts"],
@@ -1075,9 +1075,9 @@ extern "C" fn isthmus_MPI_Iallgatherv_c(
     comm: h::Comm,
     request: Out<h::Request>,
 ) -> c_int {
-    nonblocking("MPI_Iallgatherv_c", comm, request, |place| {
+    nonblocking("MPI_Iallgatherv_c", comm, request, |member| {
         data::allgatherv(
-            place,
+            member,
             Elements { names: ["sendbuf", "sendcount"], buffer: sendbuf, count: sendcount.into(), datatype: sendtype },
             Unequal {
                 names: ["recvbuf", "recvcounts"],
@@ -1100,9 +1100,9 @@ extern "C" fn isthmus_MPI_Iallreduce(
     comm: h::Comm,
     request: Out<h::Request>,
 ) -> c_int {
-    nonblocking("MPI_Iallreduce", comm, request, |place| {
+    nonblocking("MPI_Iallreduce", comm, request, |member| {
         reduction::allreduce(
-            place,
+            member,
             Operands { from: sendbuf, into: recvbuf, datatype, op },
             count.into(),
         )
@@ -1119,9 +1119,9 @@ extern "C" fn isthmus_MPI_Iallreduce_c(
     comm: h::Comm,
     request: Out<h::Request>,
 ) -> c_int {
-    nonblocking("MPI_Iallreduce_c", comm, request, |place| {
+    nonblocking("MPI_Iallreduce_c", comm, request, |member| {
         reduction::allreduce(
-            place,
+            member,
             Operands { from: sendbuf, into: recvbuf, datatype, op },
             count.into(),
         )
@@ -1139,9 +1139,9 @@ extern "C" fn isthmus_MPI_Ialltoall(
     comm: h::Comm,
     request: Out<h::Request>,
 ) -> c_int {
-    nonblocking("MPI_Ialltoall", comm, request, |place| {
+    nonblocking("MPI_Ialltoall", comm, request, |member| {
         data::alltoall(
-            place,
+            member,
             Elements { names: ["sendbuf", "sendcount"], buffer: sendbuf, count: sendcount.into(), datatype: sendtype },
             Elements { names: ["recvbuf", "recvcount"], buffer: recvbuf, count: recvcount.into(), datatype: recvtype },
         )
@@ -1159,9 +1159,9 @@ extern "C" fn isthmus_MPI_Ialltoall_c(
     comm: h::Comm,
     request: Out<h::Request>,
 ) -> c_int {
-    nonblocking("MPI_Ialltoall_c", comm, request, |place| {
+    nonblocking("MPI_Ialltoall_c", comm, request, |member| {
         data::alltoall(
-            place,
+            member,
             Elements { names: ["sendbuf", "sendcount"], buffer: sendbuf, count: sendcount.into(), datatype: sendtype },
             Elements { names: ["recvbuf", "recvcount"], buffer: recvbuf, count: recvcount.into(), datatype: recvtype },
         )
@@ -1181,9 +1181,9 @@ extern "C" fn isthmus_MPI_Ialltoallv(
     comm: h::Comm,
     request: Out<h::Request>,
 ) -> c_int {
-    nonblocking("MPI_Ialltoallv", comm, request, |place| {
+    nonblocking("MPI_Ialltoallv", comm, request, |member| {
         data::alltoallv(
-            place,
+            member,
             Unequal {
                 names: ["sendbuf", "sendcounts"],
                 buffer: sendbuf,
@@ -1215,9 +1215,9 @@ extern "C" fn isthmus_MPI_Ialltoallv_c(
     comm: h::Comm,
     request: Out<h::Request>,
 ) -> c_int {
-    nonblocking("MPI_Ialltoallv_c", comm, request, |place| {
+    nonblocking("MPI_Ialltoallv_c", comm, request, |member| {
         data::alltoallv(
-            place,
+            member,
             Unequal {
                 names: ["sendbuf", "sendcounts"],
                 buffer: sendbuf,
@@ -1249,9 +1249,9 @@ extern "C" fn isthmus_MPI_Ialltoallw(
     comm: h::Comm,
     request: Out<h::Request>,
 ) -> c_int {
-    nonblocking("MPI_Ialltoallw", comm, request, |place| {
+    nonblocking("MPI_Ialltoallw", comm, request, |member| {
         data::alltoallw(
-            place,
+            member,
             Unequal {
                 names: ["sendbuf", "sendcounts"],
                 buffer: sendbuf,
@@ -1283,9 +1283,9 @@ extern "C" fn isthmus_MPI_Ialltoallw_c(
     comm: h::Comm,
     request: Out<h::Request>,
 ) -> c_int {
-    nonblocking("MPI_Ialltoallw_c", comm, request, |place| {
+    nonblocking("MPI_Ialltoallw_c", comm, request, |member| {
         data::alltoallw(
-            place,
+            member,
             Unequal {
                 names: ["sendbuf", "sendcounts"],
                 buffer: sendbuf,
@@ -1321,9 +1321,9 @@ extern "C" fn isthmus_MPI_Ibcast(
     comm: h::Comm,
     request: Out<h::Request>,
 ) -> c_int {
-    nonblocking("MPI_Ibcast", comm, request, |place| {
+    nonblocking("MPI_Ibcast", comm, request, |member| {
         data::bcast(
-            place,
+            member,
             Elements { names: ["buffer", "count"], buffer, count: count.into(), datatype },
             root,
         )
@@ -1339,9 +1339,9 @@ extern "C" fn isthmus_MPI_Ibcast_c(
     comm: h::Comm,
     request: Out<h::Request>,
 ) -> c_int {
-    nonblocking("MPI_Ibcast_c", comm, request, |place| {
+    nonblocking("MPI_Ibcast_c", comm, request, |member| {
         data::bcast(
-            place,
+            member,
             Elements { names: ["buffer", "count"], buffer, count: count.into(), datatype },
             root,
         )
@@ -1358,9 +1358,9 @@ extern "C" fn isthmus_MPI_Iexscan(
     comm: h::Comm,
     request: Out<h::Request>,
 ) -> c_int {
-    nonblocking("MPI_Iexscan", comm, request, |place| {
+    nonblocking("MPI_Iexscan", comm, request, |member| {
         reduction::exscan(
-            place,
+            member,
             Operands { from: sendbuf, into: recvbuf, datatype, op },
             count.into(),
         )
@@ -1377,9 +1377,9 @@ extern "C" fn isthmus_MPI_Iexscan_c(
     comm: h::Comm,
     request: Out<h::Request>,
 ) -> c_int {
-    nonblocking("MPI_Iexscan_c", comm, request, |place| {
+    nonblocking("MPI_Iexscan_c", comm, request, |member| {
         reduction::exscan(
-            place,
+            member,
             Operands { from: sendbuf, into: recvbuf, datatype, op },
             count.into(),
         )
@@ -1398,9 +1398,9 @@ extern "C" fn isthmus_MPI_Igather(
     comm: h::Comm,
     request: Out<h::Request>,
 ) -> c_int {
-    nonblocking("MPI_Igather", comm, request, |place| {
+    nonblocking("MPI_Igather", comm, request, |member| {
         data::gather(
-            place,
+            member,
             Elements { names: ["sendbuf", "sendcount"], buffer: sendbuf, count: sendcount.into(), datatype: sendtype },
             Elements { names: ["recvbuf", "recvcount"], buffer: recvbuf, count: recvcount.into(), datatype: recvtype },
             root,
@@ -1420,9 +1420,9 @@ extern "C" fn isthmus_MPI_Igather_c(
     comm: h::Comm,
     request: Out<h::Request>,
 ) -> c_int {
-    nonblocking("MPI_Igather_c", comm, request, |place| {
+    nonblocking("MPI_Igather_c", comm, request, |member| {
         data::gather(
-            place,
+            member,
             Elements { names: ["sendbuf", "sendcount"], buffer: sendbuf, count: sendcount.into(), datatype: sendtype },
             Elements { names: ["recvbuf", "recvcount"], buffer: recvbuf, count: recvcount.into(), datatype: recvtype },
             root,
@@ -1443,9 +1443,9 @@ extern "C" fn isthmus_MPI_Igatherv(
     comm: h::Comm,
     request: Out<h::Request>,
 ) -> c_int {
-    nonblocking("MPI_Igatherv", comm, request, |place| {
+    nonblocking("MPI_Igatherv", comm, request, |member| {
         data::gatherv(
-            place,
+            member,
             Elements { names: ["sendbuf", "sendcount"], buffer: sendbuf, count: sendcount.into(), datatype: sendtype },
             Unequal {
                 names: ["recvbuf", "recvcounts"],
@@ -1472,9 +1472,9 @@ extern "C" fn isthmus_MPI_Igatherv_c(
     comm: h::Comm,
     request: Out<h::Request>,
 ) -> c_int {
-    nonblocking("MPI_Igatherv_c", comm, request, |place| {
+    nonblocking("MPI_Igatherv_c", comm, request, |member| {
         data::gatherv(
-            place,
+            member,
             Elements { names: ["sendbuf", "sendcount"], buffer: sendbuf, count: sendcount.into(), datatype: sendtype },
             Unequal {
                 names: ["recvbuf", "recvcounts"],
@@ -1499,9 +1499,9 @@ extern "C" fn isthmus_MPI_Ineighbor_allgather(
     comm: h::Comm,
     request: Out<h::Request>,
 ) -> c_int {
-    nonblocking("MPI_Ineighbor_allgather", comm, request, |place| {
+    nonblocking("MPI_Ineighbor_allgather", comm, request, |member| {
         neighbour::neighbor_allgather(
-            place,
+            member,
             Elements { names: ["sendbuf", "sendcount"], buffer: sendbuf, count: sendcount.into(), datatype: sendtype },
             Elements { names: ["recvbuf", "recvcount"], buffer: recvbuf, count: recvcount.into(), datatype: recvtype },
         )
@@ -1519,9 +1519,9 @@ extern "C" fn isthmus_MPI_Ineighbor_allgather_c(
     comm: h::Comm,
     request: Out<h::Request>,
 ) -> c_int {
-    nonblocking("MPI_Ineighbor_allgather_c", comm, request, |place| {
+    nonblocking("MPI_Ineighbor_allgather_c", comm, request, |member| {
         neighbour::neighbor_allgather(
-            place,
+            member,
             Elements { names: ["sendbuf", "sendcount"], buffer: sendbuf, count: sendcount.into(), datatype: sendtype },
             Elements { names: ["recvbuf", "recvcount"], buffer: recvbuf, count: recvcount.into(), datatype: recvtype },
         )
@@ -1540,9 +1540,9 @@ extern "C" fn isthmus_MPI_Ineighbor_allgatherv(
     comm: h::Comm,
     request: Out<h::Request>,
 ) -> c_int {
-    nonblocking("MPI_Ineighbor_allgatherv", comm, request, |place| {
+    nonblocking("MPI_Ineighbor_allgatherv", comm, request, |member| {
         neighbour::neighbor_allgatherv(
-            place,
+            member,
             Elements { names: ["sendbuf", "sendcount"], buffer: sendbuf, count: sendcount.into(), datatype: sendtype },
             Unequal {
                 names: ["recvbuf", "recvcounts"],
@@ -1567,9 +1567,9 @@ extern "C" fn isthmus_MPI_Ineighbor_allgatherv_c(
     comm: h::Comm,
     request: Out<h::Request>,
 ) -> c_int {
-    nonblocking("MPI_Ineighbor_allgatherv_c", comm, request, |place| {
+    nonblocking("MPI_Ineighbor_allgatherv_c", comm, request, |member| {
         neighbour::neighbor_allgatherv(
-            place,
+            member,
             Elements { names: ["sendbuf", "sendcount"], buffer: sendbuf, count: sendcount.into(), datatype: sendtype },
             Unequal {
                 names: ["recvbuf", "recvcounts"],
@@ -1593,9 +1593,9 @@ extern "C" fn isthmus_MPI_Ineighbor_alltoall(
     comm: h::Comm,
     request: Out<h::Request>,
 ) -> c_int {
-    nonblocking("MPI_Ineighbor_alltoall", comm, request, |place| {
+    nonblocking("MPI_Ineighbor_alltoall", comm, request, |member| {
         neighbour::neighbor_alltoall(
-            place,
+            member,
             Elements { names: ["sendbuf", "sendcount"], buffer: sendbuf, count: sendcount.into(), datatype: sendtype },
             Elements { names: ["recvbuf", "recvcount"], buffer: recvbuf, count: recvcount.into(), datatype: recvtype },
         )
@@ -1613,9 +1613,9 @@ extern "C" fn isthmus_MPI_Ineighbor_alltoall_c(
     comm: h::Comm,
     request: Out<h::Request>,
 ) -> c_int {
-    nonblocking("MPI_Ineighbor_alltoall_c", comm, request, |place| {
+    nonblocking("MPI_Ineighbor_alltoall_c", comm, request, |member| {
         neighbour::neighbor_alltoall(
-            place,
+            member,
             Elements { names: ["sendbuf", "sendcount"], buffer: sendbuf, count: sendcount.into(), datatype: sendtype },
             Elements { names: ["recvbuf", "recvcount"], buffer: recvbuf, count: recvcount.into(), datatype: recvtype },
         )
@@ -1635,9 +1635,9 @@ extern "C" fn isthmus_MPI_Ineighbor_alltoallv(
     comm: h::Comm,
     request: Out<h::Request>,
 ) -> c_int {
-    nonblocking("MPI_Ineighbor_alltoallv", comm, request, |place| {
+    nonblocking("MPI_Ineighbor_alltoallv", comm, request, |member| {
         neighbour::neighbor_alltoallv(
-            place,
+            member,
             Unequal {
                 names: ["sendbuf", "sendcounts"],
                 buffer: sendbuf,
@@ -1669,9 +1669,9 @@ extern "C" fn isthmus_MPI_Ineighbor_alltoallv_c(
     comm: h::Comm,
     request: Out<h::Request>,
 ) -> c_int {
-    nonblocking("MPI_Ineighbor_alltoallv_c", comm, request, |place| {
+    nonblocking("MPI_Ineighbor_alltoallv_c", comm, request, |member| {
         neighbour::neighbor_alltoallv(
-            place,
+            member,
             Unequal {
                 names: ["sendbuf", "sendcounts"],
                 buffer: sendbuf,
@@ -1703,9 +1703,9 @@ extern "C" fn isthmus_MPI_Ineighbor_alltoallw(
     comm: h::Comm,
     request: Out<h::Request>,
 ) -> c_int {
-    nonblocking("MPI_Ineighbor_alltoallw", comm, request, |place| {
+    nonblocking("MPI_Ineighbor_alltoallw", comm, request, |member| {
         neighbour::neighbor_alltoallw(
-            place,
+            member,
             Unequal {
                 names: ["sendbuf", "sendcounts"],
                 buffer: sendbuf,
@@ -1737,9 +1737,9 @@ extern "C" fn isthmus_MPI_Ineighbor_alltoallw_c(
     comm: h::Comm,
     request: Out<h::Request>,
 ) -> c_int {
-    nonblocking("MPI_Ineighbor_alltoallw_c", comm, request, |place| {
+    nonblocking("MPI_Ineighbor_alltoallw_c", comm, request, |member| {
         neighbour::neighbor_alltoallw(
-            place,
+            member,
             Unequal {
                 names: ["sendbuf", "sendcounts"],
                 buffer: sendbuf,
@@ -1769,9 +1769,9 @@ extern "C" fn isthmus_MPI_Ireduce(
     comm: h::Comm,
     request: Out<h::Request>,
 ) -> c_int {
-    nonblocking("MPI_Ireduce", comm, request, |place| {
+    nonblocking("MPI_Ireduce", comm, request, |member| {
         reduction::reduce(
-            place,
+            member,
             Operands { from: sendbuf, into: recvbuf, datatype, op },
             count.into(),
             root,
@@ -1790,9 +1790,9 @@ extern "C" fn isthmus_MPI_Ireduce_c(
     comm: h::Comm,
     request: Out<h::Request>,
 ) -> c_int {
-    nonblocking("MPI_Ireduce_c", comm, request, |place| {
+    nonblocking("MPI_Ireduce_c", comm, request, |member| {
         reduction::reduce(
-            place,
+            member,
             Operands { from: sendbuf, into: recvbuf, datatype, op },
             count.into(),
             root,
@@ -1810,9 +1810,9 @@ extern "C" fn isthmus_MPI_Ireduce_scatter(
     comm: h::Comm,
     request: Out<h::Request>,
 ) -> c_int {
-    nonblocking("MPI_Ireduce_scatter", comm, request, |place| {
+    nonblocking("MPI_Ireduce_scatter", comm, request, |member| {
         reduction::reduce_scatter(
-            place,
+            member,
             Operands { from: sendbuf, into: recvbuf, datatype, op },
             recvcounts.into(),
         )
@@ -1829,9 +1829,9 @@ extern "C" fn isthmus_MPI_Ireduce_scatter_block(
     comm: h::Comm,
     request: Out<h::Request>,
 ) -> c_int {
-    nonblocking("MPI_Ireduce_scatter_block", comm, request, |place| {
+    nonblocking("MPI_Ireduce_scatter_block", comm, request, |member| {
         reduction::reduce_scatter_block(
-            place,
+            member,
             Operands { from: sendbuf, into: recvbuf, datatype, op },
             recvcount.into(),
         )
@@ -1848,9 +1848,9 @@ extern "C" fn isthmus_MPI_Ireduce_scatter_block_c(
     comm: h::Comm,
     request: Out<h::Request>,
 ) -> c_int {
-    nonblocking("MPI_Ireduce_scatter_block_c", comm, request, |place| {
+    nonblocking("MPI_Ireduce_scatter_block_c", comm, request, |member| {
         reduction::reduce_scatter_block(
-            place,
+            member,
             Operands { from: sendbuf, into: recvbuf, datatype, op },
             recvcount.into(),
         )
@@ -1867,9 +1867,9 @@ extern "C" fn isthmus_MPI_Ireduce_scatter_c(
     comm: h::Comm,
     request: Out<h::Request>,
 ) -> c_int {
-    nonblocking("MPI_Ireduce_scatter_c", comm, request, |place| {
+    nonblocking("MPI_Ireduce_scatter_c", comm, request, |member| {
         reduction::reduce_scatter(
-            place,
+            member,
             Operands { from: sendbuf, into: recvbuf, datatype, op },
             recvcounts.into(),
         )
@@ -1886,9 +1886,9 @@ extern "C" fn isthmus_MPI_Iscan(
     comm: h::Comm,
     request: Out<h::Request>,
 ) -> c_int {
-    nonblocking("MPI_Iscan", comm, request, |place| {
+    nonblocking("MPI_Iscan", comm, request, |member| {
         reduction::scan(
-            place,
+            member,
             Operands { from: sendbuf, into: recvbuf, datatype, op },
             count.into(),
         )
@@ -1905,9 +1905,9 @@ extern "C" fn isthmus_MPI_Iscan_c(
     comm: h::Comm,
     request: Out<h::Request>,
 ) -> c_int {
-    nonblocking("MPI_Iscan_c", comm, request, |place| {
+    nonblocking("MPI_Iscan_c", comm, request, |member| {
         reduction::scan(
-            place,
+            member,
             Operands { from: sendbuf, into: recvbuf, datatype, op },
             count.into(),
         )
@@ -1926,9 +1926,9 @@ extern "C" fn isthmus_MPI_Iscatter(
     comm: h::Comm,
     request: Out<h::Request>,
 ) -> c_int {
-    nonblocking("MPI_Iscatter", comm, request, |place| {
+    nonblocking("MPI_Iscatter", comm, request, |member| {
         data::scatter(
-            place,
+            member,
             Elements { names: ["sendbuf", "sendcount"], buffer: sendbuf, count: sendcount.into(), datatype: sendtype },
             Elements { names: ["recvbuf", "recvcount"], buffer: recvbuf, count: recvcount.into(), datatype: recvtype },
             root,
@@ -1948,9 +1948,9 @@ extern "C" fn isthmus_MPI_Iscatter_c(
     comm: h::Comm,
     request: Out<h::Request>,
 ) -> c_int {
-    nonblocking("MPI_Iscatter_c", comm, request, |place| {
+    nonblocking("MPI_Iscatter_c", comm, request, |member| {
         data::scatter(
-            place,
+            member,
             Elements { names: ["sendbuf", "sendcount"], buffer: sendbuf, count: sendcount.into(), datatype: sendtype },
             Elements { names: ["recvbuf", "recvcount"], buffer: recvbuf, count: recvcount.into(), datatype: recvtype },
             root,
@@ -1971,9 +1971,9 @@ extern "C" fn isthmus_MPI_Iscatterv(
     comm: h::Comm,
     request: Out<h::Request>,
 ) -> c_int {
-    nonblocking("MPI_Iscatterv", comm, request, |place| {
+    nonblocking("MPI_Iscatterv", comm, request, |member| {
         data::scatterv(
-            place,
+            member,
             Unequal {
                 names: ["sendbuf", "sendcounts"],
                 buffer: sendbuf,
@@ -2000,9 +2000,9 @@ extern "C" fn isthmus_MPI_Iscatterv_c(
     comm: h::Comm,
     request: Out<h::Request>,
 ) -> c_int {
-    nonblocking("MPI_Iscatterv_c", comm, request, |place| {
+    nonblocking("MPI_Iscatterv_c", comm, request, |member| {
         data::scatterv(
-            place,
+            member,
             Unequal {
                 names: ["sendbuf", "sendcounts"],
                 buffer: sendbuf,
@@ -2026,9 +2026,9 @@ extern "C" fn isthmus_MPI_Neighbor_allgather(
     recvtype: h::Datatype,
     comm: h::Comm,
 ) -> c_int {
-    blocking("MPI_Neighbor_allgather", comm, |place| {
+    blocking("MPI_Neighbor_allgather", comm, |member| {
         neighbour::neighbor_allgather(
-            place,
+            member,
             Elements { names: ["sendbuf", "sendcount"], buffer: sendbuf, count: sendcount.into(), datatype: sendtype },
             Elements { names: ["recvbuf", "recvcount"], buffer: recvbuf, count: recvcount.into(), datatype: recvtype },
         )
@@ -2045,9 +2045,9 @@ extern "C" fn isthmus_MPI_Neighbor_allgather_c(
     recvtype: h::Datatype,
     comm: h::Comm,
 ) -> c_int {
-    blocking("MPI_Neighbor_allgather_c", comm, |place| {
+    blocking("MPI_Neighbor_allgather_c", comm, |member| {
         neighbour::neighbor_allgather(
-            place,
+            member,
             Elements { names: ["sendbuf", "sendcount"], buffer: sendbuf, count: sendcount.into(), datatype: sendtype },
             Elements { names: ["recvbuf", "recvcount"], buffer: recvbuf, count: recvcount.into(), datatype: recvtype },
         )
@@ -2066,9 +2066,9 @@ extern "C" fn isthmus_MPI_Neighbor_allgather_init(
     info: h::Info,
     request: Out<h::Request>,
 ) -> c_int {
-    persistent("MPI_Neighbor_allgather_init", comm, info, request, |place| {
+    persistent("MPI_Neighbor_allgather_init", comm, info, request, |member| {
         neighbour::neighbor_allgather(
-            place,
+            member,
             Elements { names: ["sendbuf", "sendcount"], buffer: sendbuf, count: sendcount.into(), datatype: sendtype },
             Elements { names: ["recvbuf", "recvcount"], buffer: recvbuf, count: recvcount.into(), datatype: recvtype },
         )
@@ -2087,9 +2087,9 @@ extern "C" fn isthmus_MPI_Neighbor_allgather_init_c(
     info: h::Info,
     request: Out<h::Request>,
 ) -> c_int {
-    persistent("MPI_Neighbor_allgather_init_c", comm, info, request, |place| {
+    persistent("MPI_Neighbor_allgather_init_c", comm, info, request, |member| {
         neighbour::neighbor_allgather(
-            place,
+            member,
             Elements { names: ["sendbuf", "sendcount"], buffer: sendbuf, count: sendcount.into(), datatype: sendtype },
             Elements { names: ["recvbuf", "recvcount"], buffer: recvbuf, count: recvcount.into(), datatype: recvtype },
         )
@@ -2107,9 +2107,9 @@ extern "C" fn isthmus_MPI_Neighbor_allgatherv(
     recvtype: h::Datatype,
     comm: h::Comm,
 ) -> c_int {
-    blocking("MPI_Neighbor_allgatherv", comm, |place| {
+    blocking("MPI_Neighbor_allgatherv", comm, |member| {
         neighbour::neighbor_allgatherv(
-            place,
+            member,
             Elements { names: ["sendbuf", "sendcount"], buffer: sendbuf, count: sendcount.into(), datatype: sendtype },
             Unequal {
                 names: ["recvbuf", "recvcounts"],
@@ -2133,9 +2133,9 @@ extern "C" fn isthmus_MPI_Neighbor_allgatherv_c(
     recvtype: h::Datatype,
     comm: h::Comm,
 ) -> c_int {
-    blocking("MPI_Neighbor_allgatherv_c", comm, |place| {
+    blocking("MPI_Neighbor_allgatherv_c", comm, |member| {
         neighbour::neighbor_allgatherv(
-            place,
+            member,
             Elements { names: ["sendbuf", "sendcount"], buffer: sendbuf, count: sendcount.into(), datatype: sendtype },
             Unequal {
                 names: ["recvbuf", "recvcounts"],
@@ -2161,9 +2161,9 @@ extern "C" fn isthmus_MPI_Neighbor_allgatherv_init(
     info: h::Info,
     request: Out<h::Request>,
 ) -> c_int {
-    persistent("MPI_Neighbor_allgatherv_init", comm, info, request, |place| {
+    persistent("MPI_Neighbor_allgatherv_init", comm, info, request, |member| {
         neighbour::neighbor_allgatherv(
-            place,
+            member,
             Elements { names: ["sendbuf", "sendcount"], buffer: sendbuf, count: sendcount.into(), datatype: sendtype },
             Unequal {
                 names: ["recvbuf", "recvcounts"],
@@ -2189,9 +2189,9 @@ extern "C" fn isthmus_MPI_Neighbor_allgatherv_init_c(
     info: h::Info,
     request: Out<h::Request>,
 ) -> c_int {
-    persistent("MPI_Neighbor_allgatherv_init_c", comm, info, request, |place| {
+    persistent("MPI_Neighbor_allgatherv_init_c", comm, info, request, |member| {
         neighbour::neighbor_allgatherv(
-            place,
+            member,
             Elements { names: ["sendbuf", "sendcount"], buffer: sendbuf, count: sendcount.into(), datatype: sendtype },
             Unequal {
                 names: ["recvbuf", "recvcounts"],
@@ -2214,9 +2214,9 @@ extern "C" fn isthmus_MPI_Neighbor_alltoall(
     recvtype: h::Datatype,
     comm: h::Comm,
 ) -> c_int {
-    blocking("MPI_Neighbor_alltoall", comm, |place| {
+    blocking("MPI_Neighbor_alltoall", comm, |member| {
         neighbour::neighbor_alltoall(
-            place,
+            member,
             Elements { names: ["sendbuf", "sendcount"], buffer: sendbuf, count: sendcount.into(), datatype: sendtype },
             Elements { names: ["recvbuf", "recvcount"], buffer: recvbuf, count: recvcount.into(), datatype: recvtype },
         )
@@ -2233,9 +2233,9 @@ extern "C" fn isthmus_MPI_Neighbor_alltoall_c(
     recvtype: h::Datatype,
     comm: h::Comm,
 ) -> c_int {
-    blocking("MPI_Neighbor_alltoall_c", comm, |place| {
+    blocking("MPI_Neighbor_alltoall_c", comm, |member| {
         neighbour::neighbor_alltoall(
-            place,
+            member,
             Elements { names: ["sendbuf", "sendcount"], buffer: sendbuf, count: sendcount.into(), datatype: sendtype },
             Elements { names: ["recvbuf", "recvcount"], buffer: recvbuf, count: recvcount.into(), datatype: recvtype },
         )
@@ -2254,9 +2254,9 @@ extern "C" fn isthmus_MPI_Neighbor_alltoall_init(
     info: h::Info,
     request: Out<h::Request>,
 ) -> c_int {
-    persistent("MPI_Neighbor_alltoall_init", comm, info, request, |place| {
+    persistent("MPI_Neighbor_alltoall_init", comm, info, request, |member| {
         neighbour::neighbor_alltoall(
-            place,
+            member,
             Elements { names: ["sendbuf", "sendcount"], buffer: sendbuf, count: sendcount.into(), datatype: sendtype },
             Elements { names: ["recvbuf", "recvcount"], buffer: recvbuf, count: recvcount.into(), datatype: recvtype },
         )
@@ -2275,9 +2275,9 @@ extern "C" fn isthmus_MPI_Neighbor_alltoall_init_c(
     info: h::Info,
     request: Out<h::Request>,
 ) -> c_int {
-    persistent("MPI_Neighbor_alltoall_init_c", comm, info, request, |place| {
+    persistent("MPI_Neighbor_alltoall_init_c", comm, info, request, |member| {
         neighbour::neighbor_alltoall(
-            place,
+            member,
             Elements { names: ["sendbuf", "sendcount"], buffer: sendbuf, count: sendcount.into(), datatype: sendtype },
             Elements { names: ["recvbuf", "recvcount"], buffer: recvbuf, count: recvcount.into(), datatype: recvtype },
         )
@@ -2296,9 +2296,9 @@ extern "C" fn isthmus_MPI_Neighbor_alltoallv(
     recvtype: h::Datatype,
     comm: h::Comm,
 ) -> c_int {
-    blocking("MPI_Neighbor_alltoallv", comm, |place| {
+    blocking("MPI_Neighbor_alltoallv", comm, |member| {
         neighbour::neighbor_alltoallv(
-            place,
+            member,
             Unequal {
                 names: ["sendbuf", "sendcounts"],
                 buffer: sendbuf,
@@ -2329,9 +2329,9 @@ extern "C" fn isthmus_MPI_Neighbor_alltoallv_c(
     recvtype: h::Datatype,
     comm: h::Comm,
 ) -> c_int {
-    blocking("MPI_Neighbor_alltoallv_c", comm, |place| {
+    blocking("MPI_Neighbor_alltoallv_c", comm, |member| {
         neighbour::neighbor_alltoallv(
-            place,
+            member,
             Unequal {
                 names: ["sendbuf", "sendcounts"],
                 buffer: sendbuf,
@@ -2364,9 +2364,9 @@ extern "C" fn isthmus_MPI_Neighbor_alltoallv_init(
     info: h::Info,
     request: Out<h::Request>,
 ) -> c_int {
-    persistent("MPI_Neighbor_alltoallv_init", comm, info, request, |place| {
+    persistent("MPI_Neighbor_alltoallv_init", comm, info, request, |member| {
         neighbour::neighbor_alltoallv(
-            place,
+            member,
             Unequal {
                 names: ["sendbuf", "sendcounts"],
                 buffer: sendbuf,
@@ -2399,9 +2399,9 @@ extern "C" fn isthmus_MPI_Neighbor_alltoallv_init_c(
     info: h::Info,
     request: Out<h::Request>,
 ) -> c_int {
-    persistent("MPI_Neighbor_alltoallv_init_c", comm, info, request, |place| {
+    persistent("MPI_Neighbor_alltoallv_init_c", comm, info, request, |member| {
         neighbour::neighbor_alltoallv(
-            place,
+            member,
             Unequal {
                 names: ["sendbuf", "sendcounts"],
                 buffer: sendbuf,
@@ -2432,9 +2432,9 @@ extern "C" fn isthmus_MPI_Neighbor_alltoallw(
     recvtypes: In<h::Datatype>,
     comm: h::Comm,
 ) -> c_int {
-    blocking("MPI_Neighbor_alltoallw", comm, |place| {
+    blocking("MPI_Neighbor_alltoallw", comm, |member| {
         neighbour::neighbor_alltoallw(
-            place,
+            member,
             Unequal {
                 names: ["sendbuf", "sendcounts"],
                 buffer: sendbuf,
@@ -2465,9 +2465,9 @@ extern "C" fn isthmus_MPI_Neighbor_alltoallw_c(
     recvtypes: In<h::Datatype>,
     comm: h::Comm,
 ) -> c_int {
-    blocking("MPI_Neighbor_alltoallw_c", comm, |place| {
+    blocking("MPI_Neighbor_alltoallw_c", comm, |member| {
         neighbour::neighbor_alltoallw(
-            place,
+            member,
             Unequal {
                 names: ["sendbuf", "sendcounts"],
                 buffer: sendbuf,
@@ -2500,9 +2500,9 @@ extern "C" fn isthmus_MPI_Neighbor_alltoallw_init(
     info: h::Info,
     request: Out<h::Request>,
 ) -> c_int {
-    persistent("MPI_Neighbor_alltoallw_init", comm, info, request, |place| {
+    persistent("MPI_Neighbor_alltoallw_init", comm, info, request, |member| {
         neighbour::neighbor_alltoallw(
-            place,
+            member,
             Unequal {
                 names: ["sendbuf", "sendcounts"],
                 buffer: sendbuf,
@@ -2535,9 +2535,9 @@ extern "C" fn isthmus_MPI_Neighbor_alltoallw_init_c(
     info: h::Info,
     request: Out<h::Request>,
 ) -> c_int {
-    persistent("MPI_Neighbor_alltoallw_init_c", comm, info, request, |place| {
+    persistent("MPI_Neighbor_alltoallw_init_c", comm, info, request, |member| {
         neighbour::neighbor_alltoallw(
-            place,
+            member,
             Unequal {
                 names: ["sendbuf", "sendcounts"],
                 buffer: sendbuf,
@@ -2566,9 +2566,9 @@ extern "C" fn isthmus_MPI_Reduce(
     root: c_int,
     comm: h::Comm,
 ) -> c_int {
-    blocking("MPI_Reduce", comm, |place| {
+    blocking("MPI_Reduce", comm, |member| {
         reduction::reduce(
-            place,
+            member,
             Operands { from: sendbuf, into: recvbuf, datatype, op },
             count.into(),
             root,
@@ -2586,9 +2586,9 @@ extern "C" fn isthmus_MPI_Reduce_c(
     root: c_int,
     comm: h::Comm,
 ) -> c_int {
-    blocking("MPI_Reduce_c", comm, |place| {
+    blocking("MPI_Reduce_c", comm, |member| {
         reduction::reduce(
-            place,
+            member,
             Operands { from: sendbuf, into: recvbuf, datatype, op },
             count.into(),
             root,
@@ -2608,9 +2608,9 @@ extern "C" fn isthmus_MPI_Reduce_init(
     info: h::Info,
     request: Out<h::Request>,
 ) -> c_int {
-    persistent("MPI_Reduce_init", comm, info, request, |place| {
+    persistent("MPI_Reduce_init", comm, info, request, |member| {
         reduction::reduce(
-            place,
+            member,
             Operands { from: sendbuf, into: recvbuf, datatype, op },
             count.into(),
             root,
@@ -2630,9 +2630,9 @@ extern "C" fn isthmus_MPI_Reduce_init_c(
     info: h::Info,
     request: Out<h::Request>,
 ) -> c_int {
-    persistent("MPI_Reduce_init_c", comm, info, request, |place| {
+    persistent("MPI_Reduce_init_c", comm, info, request, |member| {
         reduction::reduce(
-            place,
+            member,
             Operands { from: sendbuf, into: recvbuf, datatype, op },
             count.into(),
             root,
@@ -2649,9 +2649,9 @@ extern "C" fn isthmus_MPI_Reduce_scatter(
     op: h::Op,
     comm: h::Comm,
 ) -> c_int {
-    blocking("MPI_Reduce_scatter", comm, |place| {
+    blocking("MPI_Reduce_scatter", comm, |member| {
         reduction::reduce_scatter(
-            place,
+            member,
             Operands { from: sendbuf, into: recvbuf, datatype, op },
             recvcounts.into(),
         )
@@ -2667,9 +2667,9 @@ extern "C" fn isthmus_MPI_Reduce_scatter_block(
     op: h::Op,
     comm: h::Comm,
 ) -> c_int {
-    blocking("MPI_Reduce_scatter_block", comm, |place| {
+    blocking("MPI_Reduce_scatter_block", comm, |member| {
         reduction::reduce_scatter_block(
-            place,
+            member,
             Operands { from: sendbuf, into: recvbuf, datatype, op },
             recvcount.into(),
         )
@@ -2685,9 +2685,9 @@ extern "C" fn isthmus_MPI_Reduce_scatter_block_c(
     op: h::Op,
     comm: h::Comm,
 ) -> c_int {
-    blocking("MPI_Reduce_scatter_block_c", comm, |place| {
+    blocking("MPI_Reduce_scatter_block_c", comm, |member| {
         reduction::reduce_scatter_block(
-            place,
+            member,
             Operands { from: sendbuf, into: recvbuf, datatype, op },
             recvcount.into(),
         )
@@ -2705,9 +2705,9 @@ extern "C" fn isthmus_MPI_Reduce_scatter_block_init(
     info: h::Info,
     request: Out<h::Request>,
 ) -> c_int {
-    persistent("MPI_Reduce_scatter_block_init", comm, info, request, |place| {
+    persistent("MPI_Reduce_scatter_block_init", comm, info, request, |member| {
         reduction::reduce_scatter_block(
-            place,
+            member,
             Operands { from: sendbuf, into: recvbuf, datatype, op },
             recvcount.into(),
         )
@@ -2725,9 +2725,9 @@ extern "C" fn isthmus_MPI_Reduce_scatter_block_init_c(
     info: h::Info,
     request: Out<h::Request>,
 ) -> c_int {
-    persistent("MPI_Reduce_scatter_block_init_c", comm, info, request, |place| {
+    persistent("MPI_Reduce_scatter_block_init_c", comm, info, request, |member| {
         reduction::reduce_scatter_block(
-            place,
+            member,
             Operands { from: sendbuf, into: recvbuf, datatype, op },
             recvcount.into(),
         )
@@ -2743,9 +2743,9 @@ extern "C" fn isthmus_MPI_Reduce_scatter_c(
     op: h::Op,
     comm: h::Comm,
 ) -> c_int {
-    blocking("MPI_Reduce_scatter_c", comm, |place| {
+    blocking("MPI_Reduce_scatter_c", comm, |member| {
         reduction::reduce_scatter(
-            place,
+            member,
             Operands { from: sendbuf, into: recvbuf, datatype, op },
             recvcounts.into(),
         )
@@ -2763,9 +2763,9 @@ extern "C" fn isthmus_MPI_Reduce_scatter_init(
     info: h::Info,
     request: Out<h::Request>,
 ) -> c_int {
-    persistent("MPI_Reduce_scatter_init", comm, info, request, |place| {
+    persistent("MPI_Reduce_scatter_init", comm, info, request, |member| {
         reduction::reduce_scatter(
-            place,
+            member,
             Operands { from: sendbuf, into: recvbuf, datatype, op },
             recvcounts.into(),
         )
@@ -2783,9 +2783,9 @@ extern "C" fn isthmus_MPI_Reduce_scatter_init_c(
     info: h::Info,
     request: Out<h::Request>,
 ) -> c_int {
-    persistent("MPI_Reduce_scatter_init_c", comm, info, request, |place| {
+    persistent("MPI_Reduce_scatter_init_c", comm, info, request, |member| {
         reduction::reduce_scatter(
-            place,
+            member,
             Operands { from: sendbuf, into: recvbuf, datatype, op },
             recvcounts.into(),
         )
@@ -2801,9 +2801,9 @@ extern "C" fn isthmus_MPI_Scan(
     op: h::Op,
     comm: h::Comm,
 ) -> c_int {
-    blocking("MPI_Scan", comm, |place| {
+    blocking("MPI_Scan", comm, |member| {
         reduction::scan(
-            place,
+            member,
             Operands { from: sendbuf, into: recvbuf, datatype, op },
             count.into(),
         )
@@ -2819,9 +2819,9 @@ extern "C" fn isthmus_MPI_Scan_c(
     op: h::Op,
     comm: h::Comm,
 ) -> c_int {
-    blocking("MPI_Scan_c", comm, |place| {
+    blocking("MPI_Scan_c", comm, |member| {
         reduction::scan(
-            place,
+            member,
             Operands { from: sendbuf, into: recvbuf, datatype, op },
             count.into(),
         )
@@ -2839,9 +2839,9 @@ extern "C" fn isthmus_MPI_Scan_init(
     info: h::Info,
     request: Out<h::Request>,
 ) -> c_int {
-    persistent("MPI_Scan_init", comm, info, request, |place| {
+    persistent("MPI_Scan_init", comm, info, request, |member| {
         reduction::scan(
-            place,
+            member,
             Operands { from: sendbuf, into: recvbuf, datatype, op },
             count.into(),
         )
@@ -2859,9 +2859,9 @@ extern "C" fn isthmus_MPI_Scan_init_c(
     info: h::Info,
     request: Out<h::Request>,
 ) -> c_int {
-    persistent("MPI_Scan_init_c", comm, info, request, |place| {
+    persistent("MPI_Scan_init_c", comm, info, request, |member| {
         reduction::scan(
-            place,
+            member,
             Operands { from: sendbuf, into: recvbuf, datatype, op },
             count.into(),
         )
@@ -2879,9 +2879,9 @@ extern "C" fn isthmus_MPI_Scatter(
     root: c_int,
     comm: h::Comm,
 ) -> c_int {
-    blocking("MPI_Scatter", comm, |place| {
+    blocking("MPI_Scatter", comm, |member| {
         data::scatter(
-            place,
+            member,
             Elements { names: ["sendbuf", "sendcount"], buffer: sendbuf, count: sendcount.into(), datatype: sendtype },
             Elements { names: ["recvbuf", "recvcount"], buffer: recvbuf, count: recvcount.into(), datatype: recvtype },
             root,
@@ -2900,9 +2900,9 @@ extern "C" fn isthmus_MPI_Scatter_c(
     root: c_int,
     comm: h::Comm,
 ) -> c_int {
-    blocking("MPI_Scatter_c", comm, |place| {
+    blocking("MPI_Scatter_c", comm, |member| {
         data::scatter(
-            place,
+            member,
             Elements { names: ["sendbuf", "sendcount"], buffer: sendbuf, count: sendcount.into(), datatype: sendtype },
             Elements { names: ["recvbuf", "recvcount"], buffer: recvbuf, count: recvcount.into(), datatype: recvtype },
             root,
@@ -2923,9 +2923,9 @@ extern "C" fn isthmus_MPI_Scatter_init(
     info: h::Info,
     request: Out<h::Request>,
 ) -> c_int {
-    persistent("MPI_Scatter_init", comm, info, request, |place| {
+    persistent("MPI_Scatter_init", comm, info, request, |member| {
         data::scatter(
-            place,
+            member,
             Elements { names: ["sendbuf", "sendcount"], buffer: sendbuf, count: sendcount.into(), datatype: sendtype },
             Elements { names: ["recvbuf", "recvcount"], buffer: recvbuf, count: recvcount.into(), datatype: recvtype },
             root,
@@ -2946,9 +2946,9 @@ extern "C" fn isthmus_MPI_Scatter_init_c(
     info: h::Info,
     request: Out<h::Request>,
 ) -> c_int {
-    persistent("MPI_Scatter_init_c", comm, info, request, |place| {
+    persistent("MPI_Scatter_init_c", comm, info, request, |member| {
         data::scatter(
-            place,
+            member,
             Elements { names: ["sendbuf", "sendcount"], buffer: sendbuf, count: sendcount.into(), datatype: sendtype },
             Elements { names: ["recvbuf", "recvcount"], buffer: recvbuf, count: recvcount.into(), datatype: recvtype },
             root,
@@ -2968,9 +2968,9 @@ extern "C" fn isthmus_MPI_Scatterv(
     root: c_int,
     comm: h::Comm,
 ) -> c_int {
-    blocking("MPI_Scatterv", comm, |place| {
+    blocking("MPI_Scatterv", comm, |member| {
         data::scatterv(
-            place,
+            member,
             Unequal {
                 names: ["sendbuf", "sendcounts"],
                 buffer: sendbuf,
@@ -2996,9 +2996,9 @@ extern "C" fn isthmus_MPI_Scatterv_c(
     root: c_int,
     comm: h::Comm,
 ) -> c_int {
-    blocking("MPI_Scatterv_c", comm, |place| {
+    blocking("MPI_Scatterv_c", comm, |member| {
         data::scatterv(
-            place,
+            member,
             Unequal {
                 names: ["sendbuf", "sendcounts"],
                 buffer: sendbuf,
@@ -3026,9 +3026,9 @@ extern "C" fn isthmus_MPI_Scatterv_init(
     info: h::Info,
     request: Out<h::Request>,
 ) -> c_int {
-    persistent("MPI_Scatterv_init", comm, info, request, |place| {
+    persistent("MPI_Scatterv_init", comm, info, request, |member| {
         data::scatterv(
-            place,
+            member,
             Unequal {
                 names: ["sendbuf", "sendcounts"],
                 buffer: sendbuf,
@@ -3056,9 +3056,9 @@ extern "C" fn isthmus_MPI_Scatterv_init_c(
     info: h::Info,
     request: Out<h::Request>,
 ) -> c_int {
-    persistent("MPI_Scatterv_init_c", comm, info, request, |place| {
+    persistent("MPI_Scatterv_init_c", comm, info, request, |member| {
         data::scatterv(
-            place,
+            member,
             Unequal {
                 names: ["sendbuf", "sendcounts"],
                 buffer: sendbuf,

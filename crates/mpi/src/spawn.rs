@@ -21,7 +21,7 @@ use isthmus_core::joining::Exchange;
 use isthmus_core::world::World;
 use isthmus_core::{joining, members};
 use isthmus_engine::{Engine, goes_on};
-use isthmus_wire::question::{Ask, MAX_PARTS, Part, Said, THROUGH_LAUNCHER};
+use isthmus_wire::question::{Ask, MAX_PARTS, Said, SpawnProgram, THROUGH_LAUNCHER};
 use isthmus_wire::word;
 
 use crate::apart::{self, Connecting};
@@ -46,7 +46,7 @@ struct Outcome {
 }
 
 /// What the root asks for. Errors of arguments are told to all.
-fn at_root(port: &str, parts: &[Part]) -> Outcome {
+fn at_root(port: &str, parts: &[SpawnProgram]) -> Outcome {
     let wanted = parts.iter().map(|part| part.processes).collect();
     let ask = Ask::Spawn {
         port: port.to_owned(),
@@ -142,7 +142,7 @@ fn spawn(
     root: c_int,
     codes: Out<c_int>,
     new: Out<h::Comm>,
-    parts: impl FnOnce() -> Result<Vec<Part>>,
+    parts: impl FnOnce() -> Result<Vec<SpawnProgram>>,
 ) -> Result<()> {
     give(new, || {
         let (world, comm) = (process::world()?, intra(comm)?);
@@ -266,7 +266,7 @@ fn keep(helper: Mutex<Helper>) {
     all.push(helper);
 }
 
-fn part(command: Text, arguments: Words, most: c_int, hints: h::Info) -> Result<Part> {
+fn part(command: Text, arguments: Words, most: c_int, hints: h::Info) -> Result<SpawnProgram> {
     let program = command.bytes("command", abi::MPI_ERR_SPAWN)?;
     if program.is_empty() {
         fail!(
@@ -278,7 +278,7 @@ fn part(command: Text, arguments: Words, most: c_int, hints: h::Info) -> Result<
     let Ok(processes) = u32::try_from(most) else {
         fail!(abi::MPI_ERR_ARG, argument("maxprocs"), "is {most}, expected 0 or more");
     };
-    Ok(Part {
+    Ok(SpawnProgram {
         program: word::from_bytes(program),
         arguments: arguments.all().into_iter().map(word::from_bytes).collect(),
         processes,

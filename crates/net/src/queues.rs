@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use isthmus_datatype::raw::ReadMemory;
-use isthmus_link::channel::Place;
+use isthmus_link::channel::SegmentPlace;
 use isthmus_link::sharing::{Takes, There};
 use isthmus_transport::{Class, Lent, Path, Tuning};
 
@@ -126,7 +126,7 @@ impl Queue {
     }
 
     /// The next segment, and the long message that it ends.
-    fn take(&mut self, id: u8, limit: usize) -> Option<(Place, Held, Option<u64>)> {
+    fn take(&mut self, id: u8, limit: usize) -> Option<(SegmentPlace, Held, Option<u64>)> {
         if self.frames.is_empty() {
             return self.fragment(limit);
         }
@@ -141,7 +141,7 @@ impl Queue {
             copied: false,
             class: self.tuning.class,
         };
-        Some((Place::Ordered { queue: id, position }, held, None))
+        Some((SegmentPlace::Ordered { queue: id, position }, held, None))
     }
 
     /// The next bytes of the stream of frames: a part of a long frame, or many short ones.
@@ -172,7 +172,7 @@ impl Queue {
         Some(Body::Owned(Arc::new(out), range))
     }
 
-    fn fragment(&mut self, limit: usize) -> Option<(Place, Held, Option<u64>)> {
+    fn fragment(&mut self, limit: usize) -> Option<(SegmentPlace, Held, Option<u64>)> {
         let (id, long, offset) = self.longs.front_mut()?;
         let length = usize::try_from(long.length - *offset).map_or(limit, |left| left.min(limit));
         let held = Held {
@@ -183,7 +183,7 @@ impl Queue {
             copied: false,
             class: self.tuning.class,
         };
-        let place = Place::Fragment {
+        let place = SegmentPlace::Fragment {
             token: long.token,
             offset: *offset,
         };
@@ -277,7 +277,7 @@ impl Queues {
     }
 
     /// The next segment.
-    pub(crate) fn take(&mut self, takes: Takes, now: Duration) -> Option<(Place, Held)> {
+    pub(crate) fn take(&mut self, takes: Takes, now: Duration) -> Option<(SegmentPlace, Held)> {
         let (last, mut best) = (self.last, None);
         for (id, queue) in &mut self.all {
             let ready = !queue.is_empty() && (queue.tuning.rate.is_none() || queue.free_at <= now);
@@ -332,13 +332,13 @@ mod tests {
         }
     }
 
-    fn sizes(queues: &mut Queues, count: usize) -> Vec<(Place, usize)> {
+    fn sizes(queues: &mut Queues, count: usize) -> Vec<(SegmentPlace, usize)> {
         let one = |_| queues.take(Takes::ALL, Duration::ZERO).map(|(p, h)| (p, h.body.len()));
         (0..count).map_while(one).collect()
     }
 
-    fn ordered(queue: u8, position: u64) -> Place {
-        Place::Ordered { queue, position }
+    fn ordered(queue: u8, position: u64) -> SegmentPlace {
+        SegmentPlace::Ordered { queue, position }
     }
 
     #[test]
@@ -372,8 +372,8 @@ mod tests {
         let order: Vec<u8> = sizes(&mut queues, 40)
             .iter()
             .filter_map(|(p, _)| match p {
-                Place::Ordered { queue, .. } => Some(*queue),
-                Place::Fragment { .. } => None,
+                SegmentPlace::Ordered { queue, .. } => Some(*queue),
+                SegmentPlace::Fragment { .. } => None,
             })
             .collect();
         assert_eq!(order[..2], [CONTROL, 2]);
@@ -388,8 +388,8 @@ mod tests {
         queues.push_frame(PROTOCOLS, vec![0; SHORT + 1]);
         let order = sizes(&mut queues, 4);
         let of_protocols = order.iter().map(|(place, _)| match place {
-            Place::Ordered { queue, .. } => *queue == PROTOCOLS,
-            Place::Fragment { .. } => false,
+            SegmentPlace::Ordered { queue, .. } => *queue == PROTOCOLS,
+            SegmentPlace::Fragment { .. } => false,
         });
         assert_eq!(of_protocols.collect::<Vec<_>>(), [false, true, false, true]);
     }
@@ -468,13 +468,16 @@ mod tests {
             ..Takes::ALL
         };
         let (place, held) = queues.take(but_latency, Duration::ZERO).unwrap();
-        assert_eq!((place, held.long), (Place::Fragment { token: 8, offset: 0 }, Some(id)));
+        assert_eq!(
+            (place, held.long),
+            (SegmentPlace::Fragment { token: 8, offset: 0 }, Some(id))
+        );
         assert_eq!(held.body.with(SEGMENT - 1, <[u8]>::to_vec), Some(vec![7]));
         assert!(queues.take(latency_only, Duration::ZERO).is_none());
         let offset = SEGMENT as u64;
         assert_eq!(
             sizes(&mut queues, 9),
-            [(Place::Fragment { token: 8, offset }, SEGMENT / 2)]
+            [(SegmentPlace::Fragment { token: 8, offset }, SEGMENT / 2)]
         );
         assert!(queues.is_empty());
     }

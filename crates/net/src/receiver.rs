@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use isthmus_datatype::raw::WriteMemory;
-use isthmus_link::channel::{self, Begun, Deframer, Incoming, Part, Receipts};
+use isthmus_link::channel::{self, Begun, Deframed, Deframer, Incoming, Receipts};
 use isthmus_transport::{Lease, Lent, Peer, Placement};
 use isthmus_wire::frame::{Header, Kind as FrameKind};
 use isthmus_wire::segment::{COMPRESSED, Hello, Kind, Segment};
@@ -260,21 +260,21 @@ impl Reading {
         } = self;
         let mut ended = false;
         let fed = deframer.feed(bytes, &mut |part| match part {
-            Part::Head(segment) => {
+            Deframed::Head(segment) => {
                 if !std::mem::replace(greeted, true) && segment.kind != Kind::Hello {
                     return Err(channel::Violation::Hello.into());
                 }
                 *stage = Stage::begin(segment, receiver)?;
                 Ok(())
             }
-            Part::Bytes(bytes) => {
+            Deframed::Bytes(bytes) => {
                 if stage.is_numbered() {
                     receipts.heard(to.now);
                 }
                 stage.bytes(bytes, receiver);
                 Ok(())
             }
-            Part::End => {
+            Deframed::End => {
                 ended = true;
                 std::mem::replace(stage, Stage::Between).end(receiver, receipts, to)
             }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use isthmus_link::channel::{ConnectionId, Outgoing, Place, Receipts};
+use isthmus_link::channel::{ConnectionId, Outgoing, Receipts, SegmentPlace};
 use isthmus_link::sharing::Takes;
 use isthmus_transport::{Class, Tuning};
 use isthmus_wire::segment::{Kind, Segment};
@@ -90,7 +90,7 @@ impl Writing {
 
 /// Gives a connection what it is to send, for one turn.
 pub(crate) struct Feed<'a> {
-    pub(crate) lane: ConnectionId,
+    pub(crate) id: ConnectionId,
     pub(crate) now: Duration,
     pub(crate) takes: Takes,
     /// New segments may leave: the peer has said what it has, or never had anything.
@@ -104,7 +104,7 @@ pub(crate) struct Feed<'a> {
     /// Bytes that may still be taken.
     pub(crate) allowance: usize,
     /// Makes segments smaller.
-    pub(crate) press: &'a mut dyn FnMut(&Place, Tuning, Held) -> Held,
+    pub(crate) press: &'a mut dyn FnMut(&SegmentPlace, Tuning, Held) -> Held,
 }
 
 impl Feed<'_> {
@@ -136,16 +136,16 @@ impl Feed<'_> {
             .first_again()
             .is_some_and(|p| self.takes.takes(p.payload.class));
         let piece = if again {
-            self.out.send_again(self.lane)
+            self.out.send_again(self.id)
         } else {
             let Some((place, held)) = self.queues.take(self.takes, self.now) else {
                 return false;
             };
-            if !matches!(place, Place::Ordered { queue: CONTROL, .. }) {
+            if !matches!(place, SegmentPlace::Ordered { queue: CONTROL, .. }) {
                 self.writing.took.add(held.class);
             }
             let held = (self.press)(&place, self.queues.last_tuning(), held);
-            self.out.send(self.lane, place, held)
+            self.out.send(self.id, place, held)
         };
         let Some(piece) = piece else { return false };
         let header = piece.header(piece.payload.body.len(), piece.payload.flags);

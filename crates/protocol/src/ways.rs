@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Two ways of doing the same with long data between processes that share memory, and which of them is quicker.
 //!
-//! [`Way`]: the receiver *pulls* the message out of the sender's memory (one copy, by the system, of which the
+//! [`Delivery`]: the receiver *pulls* the message out of the sender's memory (one copy, by the system, of which the
 //! transport may let the sender do a part), or the message *streams* through a ring (two copies, side by side). Which
 //! is quicker depends on what caches the two cores share, and changes when one of the processes moves: it is tried out.
 //! Of messages of about one length the first [`BLOCK`] go one way, the next ones the other; the median of the times of
@@ -21,7 +21,7 @@
 
 /// How a long message comes to its receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum Delivery {
     /// In data frames.
     Stream,
     /// The receiver copies it out of the sender's memory.
@@ -45,7 +45,7 @@ pub trait Choice: Copy + Eq + std::fmt::Debug {
     const OTHER: Self;
 }
 
-impl Choice for Way {
+impl Choice for Delivery {
     const USUAL: Self = Self::Pull;
     const OTHER: Self = Self::Stream;
 }
@@ -61,7 +61,7 @@ fn other<W: Choice>(way: W) -> W {
 
 /// What is to be done with a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Turn<W = Way> {
+pub struct Turn<W = Delivery> {
     /// The way it takes.
     pub way: W,
     /// Tell [`Ways::took`] how long it took.
@@ -95,7 +95,7 @@ const CLASSES: usize = 10;
 
 /// Which way is quicker to one process from another one, by the length of messages.
 #[derive(Clone, Debug)]
-pub struct Ways<W = Way> {
+pub struct Ways<W = Delivery> {
     classes: [Trial<W>; CLASSES],
 }
 
@@ -254,9 +254,13 @@ mod tests {
         let mut streamed = 0;
         for _ in 0..messages {
             let turn = ways.next(LENGTH);
-            streamed += u32::from(turn.way == Way::Stream);
+            streamed += u32::from(turn.way == Delivery::Stream);
             if turn.timed {
-                ways.took(turn.way, LENGTH, if turn.way == Way::Stream { stream } else { pull });
+                ways.took(
+                    turn.way,
+                    LENGTH,
+                    if turn.way == Delivery::Stream { stream } else { pull },
+                );
             }
         }
         streamed
@@ -265,7 +269,7 @@ mod tests {
     #[test]
     fn the_quicker_way_is_taken() {
         for (stream, pull) in [(76_000, 150_000), (240_000, 160_000)] {
-            let mut ways = Ways::<Way>::default();
+            let mut ways = Ways::<Delivery>::default();
             assert_eq!(send(&mut ways, 2 * BLOCK, stream, pull), BLOCK);
             let expected = if stream < pull { FIRST_PAUSE } else { 0 };
             assert_eq!(send(&mut ways, FIRST_PAUSE, stream, pull), expected);
@@ -274,7 +278,7 @@ mod tests {
 
     #[test]
     fn trials_become_seldom_and_cost_little() {
-        let mut ways = Ways::<Way>::default();
+        let mut ways = Ways::<Delivery>::default();
         let messages = 1 << 20;
         let pulled = messages - send(&mut ways, messages, 100, 200);
         assert!(
@@ -285,7 +289,7 @@ mod tests {
 
     #[test]
     fn a_process_that_moves_is_noticed() {
-        let mut ways = Ways::<Way>::default();
+        let mut ways = Ways::<Delivery>::default();
         send(&mut ways, 100_000, 100_000, 200_000);
         send(&mut ways, LONGEST_PAUSE + 2 * BLOCK, 300_000, 200_000);
         let streamed = send(&mut ways, LONGEST_PAUSE, 300_000, 200_000);
@@ -295,7 +299,7 @@ mod tests {
 
     #[test]
     fn one_disturbed_time_and_small_differences_change_nothing() {
-        let mut ways = Ways::<Way>::default();
+        let mut ways = Ways::<Delivery>::default();
         for message in 0..2 * BLOCK {
             let turn = ways.next(LENGTH);
             assert_eq!(turn.timed, message % BLOCK != 0);
@@ -304,7 +308,7 @@ mod tests {
                 ways.took(turn.way, LENGTH, if disturbed { 9_000_000 } else { 100_000 });
             }
         }
-        assert_eq!(ways.next(LENGTH).way, Way::Pull);
+        assert_eq!(ways.next(LENGTH).way, Delivery::Pull);
         // A trial that cost nothing is soon repeated.
         let messages = 5 * (2 * BLOCK + LEAST_PAUSE);
         assert_eq!(send(&mut Ways::default(), messages, 97_000, 100_000), 5 * BLOCK);
@@ -312,7 +316,7 @@ mod tests {
 
     #[test]
     fn a_way_that_takes_much_longer_is_given_up_at_its_second_message() {
-        let mut ways = Ways::<Way>::default();
+        let mut ways = Ways::<Delivery>::default();
         // The first message of a row does not count.
         let pause = (5 - 1) * 2 * u32::try_from(AT_MOST).unwrap();
         assert_eq!(send(&mut ways, BLOCK, 500_000, 100_000), 0);
@@ -323,12 +327,12 @@ mod tests {
 
     #[test]
     fn times_that_never_come_leave_the_way_as_it_is() {
-        let mut ways = Ways::<Way>::default();
+        let mut ways = Ways::<Delivery>::default();
         let mut streamed = 0;
         for _ in 0..10_000 {
             let turn = ways.next(LENGTH);
-            streamed += u32::from(turn.way == Way::Stream);
-            if turn.way == Way::Pull && turn.timed {
+            streamed += u32::from(turn.way == Delivery::Stream);
+            if turn.way == Delivery::Pull && turn.timed {
                 ways.took(turn.way, LENGTH, 1);
             }
         }
@@ -342,10 +346,10 @@ mod tests {
             [1 << 20, (1 << 20) + 1, 1 << 30, u64::MAX >> 1].map(class),
             [6, 7, 9, 9]
         );
-        let mut ways = Ways::<Way>::default();
+        let mut ways = Ways::<Delivery>::default();
         send(&mut ways, 2 * BLOCK, 100, 200);
-        assert_eq!(ways.next(LENGTH).way, Way::Stream);
-        assert_eq!(ways.next(16 * LENGTH).way, Way::Pull);
+        assert_eq!(ways.next(LENGTH).way, Delivery::Stream);
+        assert_eq!(ways.next(16 * LENGTH).way, Delivery::Pull);
     }
 
     #[test]
@@ -358,8 +362,8 @@ mod tests {
 
     #[test]
     fn any_times_are_taken() {
-        let mut ways = Ways::<Way>::default();
+        let mut ways = Ways::<Delivery>::default();
         send(&mut ways, 100, u64::MAX, 0);
-        ways.took(Way::Pull, 0, u64::MAX);
+        ways.took(Delivery::Pull, 0, u64::MAX);
     }
 }

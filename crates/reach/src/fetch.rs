@@ -15,7 +15,7 @@ use crate::sharing::Access;
 use crate::transfer::Line;
 use crate::uncopied::{Fetched, Uncopied};
 use isthmus_job::catalogue::{Catalogue, Entry};
-use isthmus_job::transfer::Place;
+use isthmus_job::transfer::Location;
 use isthmus_stage::content::{MAX_FILE, hex};
 use isthmus_wire::service::{Answer, Ask, EntryKind, File, Root};
 use std::os::unix::fs::DirBuilderExt;
@@ -29,10 +29,10 @@ pub async fn to_home(
     access: &Access,
     catalogue: &Catalogue,
     home: &Path,
-    place: &Place,
+    place: &Location,
     tell: &(dyn Fn(String) + Sync),
 ) -> Result<Fetched, Failure> {
-    if let Place::Home(path) = place {
+    if let Location::Home(path) = place {
         let (path, uncopied) = (here(home, path)?, Uncopied::default());
         return Ok(Fetched { path, uncopied });
     }
@@ -60,7 +60,7 @@ pub fn make_executable(file: &Path) -> Result<(), Failure> {
 async fn once(
     access: &Access,
     catalogue: &Catalogue,
-    place: &Place,
+    place: &Location,
     tell: &(dyn Fn(String) + Sync),
 ) -> Result<Fetched, Failure> {
     let mut uncopied = Uncopied::default();
@@ -72,12 +72,12 @@ async fn once(
     let target = directory.join(name);
     tell(format!("fetching {place}"));
     let fetched = match place {
-        Place::Web(url) => web(url, &target).await,
-        Place::Sftp(destination, path) => sftp(access, destination, path, &target).await,
-        Place::Site(site, path) => from_site(access, catalogue, site, path, &target, tell)
+        Location::Web(url) => web(url, &target).await,
+        Location::Sftp(destination, path) => sftp(access, destination, path, &target).await,
+        Location::Site(site, path) => from_site(access, catalogue, site, path, &target, tell)
             .await
             .map(|left| uncopied = left),
-        Place::Home(_) => Ok(()),
+        Location::Home(_) => Ok(()),
     };
     fetched.map_err(|f| Failure::new(format!("'{place}' cannot be fetched: {}", f.problem), f.hint))?;
     Ok(Fetched { path: target, uncopied })
@@ -102,7 +102,7 @@ async fn alone(lock: PathBuf) -> Result<std::fs::File, Failure> {
         .map_err(failed)
 }
 
-fn directory(place: &Place) -> Result<PathBuf, Failure> {
+fn directory(place: &Location) -> Result<PathBuf, Failure> {
     let none = |why| Failure::new(format!("{why}: there is no directory for files that are fetched"), "");
     let cache = isthmus_stage::cache::directory().map_err(none)?;
     let name = isthmus_stage::content::root(

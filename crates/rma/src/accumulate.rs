@@ -13,7 +13,7 @@ use isthmus_datatype::op::{OnType, Predefined, Spacing};
 use isthmus_datatype::{Basic, Datatype, Kind, Packer};
 use isthmus_engine::Request;
 
-use crate::data::{Place, Side, Sink, Source, When, check_fits};
+use crate::data::{Side, Sink, Source, TargetData, When, check_fits};
 use crate::locks;
 use crate::reach::Stream;
 use crate::spot::{Spot, Target};
@@ -159,7 +159,7 @@ impl Change<'_> {
     }
 
     /// The locks of the elements in these bytes of the stream.
-    fn locks(&self, place: &Place<'_>, at: u64, length: u64) -> u64 {
+    fn locks(&self, place: &TargetData<'_>, at: u64, length: u64) -> u64 {
         self.locks_of(place.datatype, place.count, at, length)
     }
 
@@ -213,7 +213,7 @@ impl Window {
         operation: Predefined,
         source: Option<&Source<'_>>,
         result: Option<&Sink<'_>>,
-        place: &Place<'_>,
+        place: &TargetData<'_>,
         when: When,
     ) -> Result<Option<Request>> {
         let Some(target) = target::find(self, place, when)? else {
@@ -278,7 +278,7 @@ impl Window {
         operation: Predefined,
         source: Option<&Source<'_>>,
         result: &Sink<'_>,
-        place: &Place<'_>,
+        place: &TargetData<'_>,
     ) -> Result<()> {
         let Some(target) = target::find(self, place, When::Always)? else {
             return Ok(());
@@ -316,7 +316,7 @@ impl Window {
         source: &Source<'_>,
         compare: &Source<'_>,
         result: &Sink<'_>,
-        place: &Place<'_>,
+        place: &TargetData<'_>,
     ) -> Result<()> {
         let Some(target) = target::find(self, place, When::Always)? else {
             return Ok(());
@@ -359,7 +359,7 @@ fn in_place(
     operation: Predefined,
     kernel: OnType,
     source: &Source<'_>,
-    place: &Place<'_>,
+    place: &TargetData<'_>,
 ) -> Option<Result<()>> {
     let Spot::Here(memory) = &target.spot else {
         return None;

@@ -37,7 +37,7 @@ pub struct Sink<'a> {
 }
 
 /// Data at another process.
-pub struct Place<'a> {
+pub struct TargetData<'a> {
     /// The process.
     pub rank: i32,
     /// Displacement of the first element.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One-sided communication (MPI 5.0 chapter 12) without C: windows, operations on them, synchronisation.
 //!
-//! Start with [`Window`]: `create` makes one; an operation is a [`Source`] or a [`Sink`] here and a [`Place`] there.
+//! Start with [`Window`]: `create` makes one; an operation is a [`Source`] or a [`Sink`] here and a [`TargetData`] there.
 #![forbid(unsafe_code)]
 
 mod accumulate;
@@ -31,7 +31,7 @@ mod window;
 
 pub use at_once::{accumulate_at_once, get_at_once, put_at_once, swap_at_once};
 pub use create::{Allocate, Wish};
-pub use data::{Piece, Place, Sink, Source, When};
+pub use data::{Piece, Sink, Source, TargetData, When};
 pub use epoch::LockKind;
 pub use query::Segment;
 pub use window::{Flavor, Window};

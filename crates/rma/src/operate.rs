@@ -5,7 +5,7 @@ use isthmus_core::error::Result;
 use isthmus_core::world::WindowCount;
 use isthmus_engine::Request;
 
-use crate::data::{Place, Side, Sink, Source, When, check_fits};
+use crate::data::{Side, Sink, Source, TargetData, When, check_fits};
 use crate::error::unreached;
 use crate::reach::Stream;
 use crate::spot::Spot;
@@ -17,7 +17,7 @@ const MOVED: usize = 64 << 10;
 
 impl Window {
     /// MPI_Put, MPI_Rput; the latter gives a request if it is not over.
-    pub fn put(&self, source: &Source<'_>, place: &Place<'_>, when: When) -> Result<Option<Request>> {
+    pub fn put(&self, source: &Source<'_>, place: &TargetData<'_>, when: When) -> Result<Option<Request>> {
         let Some(target) = target::find(self, place, when)? else {
             return Ok(None);
         };
@@ -67,7 +67,7 @@ impl Window {
     }
 
     /// MPI_Get, MPI_Rget; the latter gives a request if it is not over.
-    pub fn get(&self, sink: &mut Sink<'_>, place: &Place<'_>, when: When) -> Result<Option<Request>> {
+    pub fn get(&self, sink: &mut Sink<'_>, place: &TargetData<'_>, when: When) -> Result<Option<Request>> {
         let Some(target) = target::find(self, place, when)? else {
             return Ok(None);
         };

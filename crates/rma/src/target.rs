@@ -10,7 +10,7 @@ use isthmus_datatype::raw::WriteMemory;
 use isthmus_engine::Reach;
 
 use crate::attach::{check_attached, own_region};
-use crate::data::{Place, When};
+use crate::data::{TargetData, When};
 use crate::error::unreached;
 use crate::far::form_of;
 use crate::pscw::await_post;
@@ -18,7 +18,7 @@ use crate::spot::{Spot, Target};
 use crate::window::{Flavor, Window, locked};
 
 /// Where an operation goes; `None`: to MPI_PROC_NULL. It is part of an epoch from now on.
-pub(crate) fn find(window: &Window, place: &Place<'_>, when: When) -> Result<Option<Target>> {
+pub(crate) fn find(window: &Window, place: &TargetData<'_>, when: When) -> Result<Option<Target>> {
     let Some(rank) = window.target("target_rank", place.rank)? else {
         return Ok(None);
     };
@@ -79,7 +79,7 @@ fn offset(window: &Window, rank: u32, disp: i64) -> Result<i64> {
 }
 
 #[cold]
-fn outside<T>(window: &Window, place: &Place<'_>, rank: u32, first: i128) -> Result<T> {
+fn outside<T>(window: &Window, place: &TargetData<'_>, rank: u32, first: i128) -> Result<T> {
     let part = window.parts.get(rank);
     fail!(
         abi::MPI_ERR_RMA_RANGE,

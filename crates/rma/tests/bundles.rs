@@ -8,7 +8,7 @@ use isthmus_core::world::World;
 use isthmus_datatype::op::Predefined;
 use isthmus_datatype::raw::OwnMemory;
 use isthmus_datatype::{Basic, Datatype, Representation};
-use isthmus_rma::{Flavor, LockKind, Place, Sink, Source, When, Window};
+use isthmus_rma::{Flavor, LockKind, Sink, Source, TargetData, When, Window};
 use isthmus_transport::memory::Options;
 
 /// Over a network that soon takes no more.
@@ -30,8 +30,8 @@ fn bundled(world: &World) -> (u64, u64) {
     })
 }
 
-fn place(disp: i64, ty: &Datatype) -> Place<'_> {
-    Place {
+fn place(disp: i64, ty: &Datatype) -> TargetData<'_> {
+    TargetData {
         rank: 0,
         disp,
         count: 1,

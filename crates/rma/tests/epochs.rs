@@ -13,7 +13,7 @@ use isthmus_datatype::op::Predefined;
 use isthmus_datatype::raw::OwnMemory;
 use isthmus_datatype::{Basic, Datatype};
 use isthmus_engine::Peer;
-use isthmus_rma::{Flavor, LockKind, Place, Sink, Source, When, Window};
+use isthmus_rma::{Flavor, LockKind, Sink, Source, TargetData, When, Window};
 use isthmus_transport::memory::{Options, network};
 use isthmus_wire::frame::{Header, Kind};
 use isthmus_wire::rma::What;
@@ -42,8 +42,8 @@ fn put(window: &Window, disp: i64, value: i64) {
         .expect("put");
 }
 
-fn place<'a>(window: &Window, disp: i64, datatype: &'a Datatype) -> Place<'a> {
-    Place {
+fn place<'a>(window: &Window, disp: i64, datatype: &'a Datatype) -> TargetData<'a> {
+    TargetData {
         rank: 1 - window.rank() as i32,
         disp,
         count: 1,
@@ -137,7 +137,7 @@ fn an_operation_with_a_request_does_not_wait_for_the_lock_of_its_target() {
             count: 1,
             datatype: &bytes,
         };
-        let place = Place {
+        let place = TargetData {
             rank: 0,
             disp: 24,
             count: 1,
@@ -222,7 +222,7 @@ fn count_on(window: &Window, times: i64) -> Vec<i64> {
         count: 1,
         datatype: &long,
     };
-    let there = Place {
+    let there = TargetData {
         rank: 0,
         disp: 24,
         count: 1,

@@ -8,7 +8,7 @@ use common::{BYTES, Stage, long, put};
 use isthmus_core::comm;
 use isthmus_datatype::raw::OwnMemory;
 use isthmus_datatype::{Basic, Datatype};
-use isthmus_rma::{LockKind, Place as Spot, Source, When};
+use isthmus_rma::{LockKind, Source, TargetData, When};
 use isthmus_wire::rma::bundle::Bundle;
 use isthmus_wire::rma::{Does, Failure, Operation, What};
 
@@ -22,7 +22,7 @@ fn an_honest_origin_is_served_and_its_lock_excludes() {
         count: 1,
         datatype: &long,
     };
-    let place = |rank| Spot {
+    let place = |rank| TargetData {
         rank,
         disp: 16,
         count: 1,
@@ -40,7 +40,7 @@ fn an_honest_origin_is_served_and_its_lock_excludes() {
                 count: 1,
                 datatype: &long,
             };
-            let place = Spot {
+            let place = TargetData {
                 rank: 0,
                 disp: 24,
                 count: 1,

@@ -10,7 +10,7 @@ use isthmus_core::world::World;
 use isthmus_datatype::raw::OwnMemory;
 use isthmus_datatype::{Basic, Datatype};
 use isthmus_engine::Peer;
-use isthmus_rma::{Flavor, LockKind, Place, Source, When, Window};
+use isthmus_rma::{Flavor, LockKind, Source, TargetData, When, Window};
 use isthmus_transport::memory::{Options, Switch, network};
 
 struct Stage {
@@ -58,7 +58,7 @@ fn put(window: &Window, rank: i32, value: i64) -> isthmus_core::error::Result<()
         count: 1,
         datatype: &long,
     };
-    let place = Place {
+    let place = TargetData {
         rank,
         disp: 8,
         count: 1,

@@ -8,7 +8,7 @@ use common::{BYTES, Stage, long, put};
 use isthmus_core::world::World;
 use isthmus_datatype::raw::OwnMemory;
 use isthmus_datatype::{Basic, Datatype, Representation};
-use isthmus_rma::{Flavor, Place, Sink, Source, When};
+use isthmus_rma::{Flavor, Sink, Source, TargetData, When};
 use isthmus_transport::memory::Options;
 use isthmus_wire::rma::{Does, Operation, What};
 
@@ -38,7 +38,7 @@ fn there_and_back(stage: &Stage, ty: &Datatype, count: u64) -> ([Vec<u8>; 2], [u
     let span = ty.window(count).expect("short").1;
     let bytes: Vec<u8> = (0..span as usize).map(|at| (at % 251) as u8 + 1).collect();
     let (data, back) = (OwnMemory::with(&bytes), OwnMemory::new(0, span));
-    let place = || Place {
+    let place = || TargetData {
         rank: 0,
         disp: 8,
         count,

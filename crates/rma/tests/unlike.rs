@@ -10,7 +10,7 @@ use isthmus_datatype::describe::to_bytes;
 use isthmus_datatype::op::Predefined;
 use isthmus_datatype::raw::OwnMemory;
 use isthmus_datatype::{Basic, Datatype, Representation};
-use isthmus_rma::{Flavor, Place, Sink, Source, When, Window};
+use isthmus_rma::{Flavor, Sink, Source, TargetData, When, Window};
 use isthmus_wire::rma::Operation;
 
 /// Big-endian.
@@ -26,8 +26,8 @@ fn number(window: &Window, at: isize) -> i64 {
     i64::from_ne_bytes(bytes)
 }
 
-fn place(datatype: &Datatype, disp: i64, count: u64) -> Place<'_> {
-    Place {
+fn place(datatype: &Datatype, disp: i64, count: u64) -> TargetData<'_> {
+    TargetData {
         rank: 0,
         disp,
         count,

@@ -7,8 +7,8 @@
 //! which length on blocks do so is chosen by cost, from what all members know.
 
 use crate::choose::Question;
-use crate::cost::Way;
-use crate::row::Row;
+use crate::cost::Flow;
+use crate::row::BlockRow;
 use crate::script::{Kind, Piece, Script};
 use crate::step::{Action, After, Buffer, Rank, Slice};
 use crate::strategy::Strategy;
@@ -19,10 +19,10 @@ use std::ops::Range;
 const TRIED: (u64, u32) = (16 << 10, 11);
 
 /// How equal blocks would go.
-type Together = fn(&Question, &Network, Way) -> Strategy;
+type Together = fn(&Question, &Network, Flow) -> Strategy;
 
 /// Bytes of a block from which on it costs less to go apart than `together`; `u64::MAX` if it never does.
-pub(crate) fn length(question: &Question, network: &Network, way: Way, together: Together) -> u64 {
+pub(crate) fn length(question: &Question, network: &Network, way: Flow, together: Together) -> u64 {
     if network.tiers() < 2 || network.clusters(1) < 2 || network.clusters(1) == network.size() {
         return u64::MAX;
     }
@@ -62,18 +62,18 @@ impl<'a> Apart<'a> {
     }
 
     /// Whether the block of a position does.
-    fn goes(&self, row: &Row, position: u32) -> bool {
+    fn goes(&self, row: &BlockRow, position: u32) -> bool {
         let near = self.network.cluster_of(1, position) == self.network.cluster_of(1, self.root);
         !near && self.call.bytes(row.length(position..position + 1)) >= self.length
     }
 
     /// Sizes of a row of positions without those that do.
-    pub(crate) fn rest(&self, row: &Row, positions: Range<u32>) -> Row {
+    pub(crate) fn rest(&self, row: &BlockRow, positions: Range<u32>) -> BlockRow {
         let size = |position: u32| match self.goes(row, position) {
             true => 0,
             false => row.length(position..position + 1),
         };
-        Row::of_positions(positions.start, positions.map(size))
+        BlockRow::of_positions(positions.start, positions.map(size))
     }
 
     /// Messages of blocks that go apart, where all are known.
@@ -81,7 +81,7 @@ impl<'a> Apart<'a> {
         let Blocks::Known(_) = self.call.blocks else {
             return None;
         };
-        let row = Row::new(&self.call.blocks, self.network, 0);
+        let row = BlockRow::new(&self.call.blocks, self.network, 0);
         Some(
             (0..self.network.size())
                 .filter(|&position| self.goes(&row, position))
@@ -90,7 +90,7 @@ impl<'a> Apart<'a> {
     }
 
     /// What a process that is not the root does about its own block, which stands in `buffer` from the begin.
-    pub(crate) fn own(&self, script: &mut Script, row: &Row, position: u32, buffer: Buffer) {
+    pub(crate) fn own(&self, script: &mut Script, row: &BlockRow, position: u32, buffer: Buffer) {
         if !self.goes(row, position) {
             return;
         }
@@ -103,13 +103,13 @@ impl<'a> Apart<'a> {
     }
 
     /// What the root does about the blocks of others, which stand in `buffer` in order of rank: sites in turn.
-    pub(crate) fn others(&self, script: &mut Script, row: &Row, buffer: Buffer) {
+    pub(crate) fn others(&self, script: &mut Script, row: &BlockRow, buffer: Buffer) {
         for position in star::in_turn(self.network).filter(|&position| self.goes(row, position)) {
             self.other(script, row, position, buffer);
         }
     }
 
-    fn other(&self, script: &mut Script, row: &Row, position: u32, buffer: Buffer) {
+    fn other(&self, script: &mut Script, row: &BlockRow, position: u32, buffer: Buffer) {
         let rank: Rank = self.network.rank_at(position);
         let data = Slice {
             buffer,

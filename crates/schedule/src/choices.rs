@@ -6,11 +6,11 @@ use crate::strategy::Strategy;
 use std::sync::{Arc, OnceLock};
 
 /// The choices for all classes of sizes.
-type Row = Box<[OnceLock<Arc<Strategy>>]>;
+type SizeClasses = Box<[OnceLock<Arc<Strategy>>]>;
 
 /// Choices made for one network.
 pub(crate) struct Choices {
-    made: [OnceLock<Row>; ROWS],
+    made: [OnceLock<SizeClasses>; ROWS],
 }
 
 /// For each operation, order, and whether nodes take steps together.

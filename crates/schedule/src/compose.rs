@@ -33,7 +33,7 @@ impl Members {
 }
 
 /// A plan as part of a larger one.
-pub struct Part {
+pub struct SubPlan {
     /// Tells its messages from those of other parts: equal on its members, at most 3.
     pub number: u16,
     /// What it does.
@@ -48,7 +48,7 @@ pub struct Part {
 
 /// A part while its steps are being asked for.
 struct Running {
-    part: Part,
+    part: SubPlan,
     /// First scratch buffer.
     scratch: usize,
     /// Number in the whole of each of its steps.
@@ -85,7 +85,7 @@ impl Composite {
     }
 
     /// Appends a stage. What this process does in it begins when what it does in earlier ones is complete.
-    pub fn stage(&mut self, parts: impl IntoIterator<Item = Part>) {
+    pub fn stage(&mut self, parts: impl IntoIterator<Item = SubPlan>) {
         let mut running = Vec::new();
         for part in parts {
             let scratch = self.scratch.len();

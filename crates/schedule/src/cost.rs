@@ -19,7 +19,7 @@ pub use together::{Spent, natively};
 
 use crate::Network;
 use crate::form::Form;
-use crate::routes::Part;
+use crate::routes::Handoff;
 use isthmus_topology::{Level, Link};
 use std::ops::Range;
 
@@ -115,7 +115,7 @@ pub(crate) struct Council<'a> {
 
 /// Which way a tree is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum Flow {
     /// From the root to all.
     Down,
     /// From all to the root.
@@ -124,7 +124,7 @@ pub(crate) enum Way {
     Combine,
 }
 
-impl Way {
+impl Flow {
     const fn name(self) -> &'static str {
         match self {
             Self::Down => "down",
@@ -200,7 +200,7 @@ impl<'a> Council<'a> {
     }
 
     /// A tree in one direction; a part of the tree with so many members needs so many bytes.
-    pub(crate) fn tree(&self, form: &Form, way: Way, bytes: &dyn Fn(u32) -> u64) -> Phase {
+    pub(crate) fn tree(&self, form: &Form, way: Flow, bytes: &dyn Fn(u32) -> u64) -> Phase {
         let mut walk = Walk {
             council: self,
             form,
@@ -235,7 +235,7 @@ impl<'a> Council<'a> {
     }
 
     /// Trees for pieces that have so many members at the top in turn: each of them is busiest only for its own.
-    pub(crate) fn dealt(&self, form: &Form, way: Way, bytes: &dyn Fn(u32) -> u64, tops: u32) -> Phase {
+    pub(crate) fn dealt(&self, form: &Form, way: Flow, bytes: &dyn Fn(u32) -> u64, tops: u32) -> Phase {
         if matches!(form, Form::Together) {
             return self.together(way, bytes);
         }
@@ -262,7 +262,7 @@ impl<'a> Council<'a> {
         let link = most(&walk.links);
         walk.phase.link = [link; 2];
         // Each top begins with a piece of its own. On the way up all contribute to one piece after the other.
-        if way == Way::Down {
+        if way == Flow::Down {
             walk.phase.lead = self.gap(bytes(1)).saturating_sub(link);
         }
         walk.phase.share(self, walk.work / u64::from(tops));
@@ -293,7 +293,7 @@ impl<'a> Council<'a> {
     }
 
     /// Each piece is served by another member than the root, in turn.
-    pub(crate) fn relay(&self, way: Way, bytes: u64) -> Phase {
+    pub(crate) fn relay(&self, way: Flow, bytes: u64) -> Phase {
         let (others, turns) = (u64::from(self.members - 2), u64::from(self.members - 1));
         let mut phase = Phase {
             name: format!("{}: shares {} through each of {turns}", self.level().name(), way.name()),
@@ -329,12 +329,12 @@ impl<'a> Council<'a> {
     }
 
     /// What a message costs the member nearer to the root and the other one.
-    fn ends(&self, way: Way, link: &Link, bytes: u64) -> (u64, u64) {
+    fn ends(&self, way: Flow, link: &Link, bytes: u64) -> (u64, u64) {
         let (send, receive) = (link.send.at(bytes), link.receive.at(bytes));
         match way {
-            Way::Down => (send, receive),
-            Way::Up => (receive, send),
-            Way::Combine => (receive.saturating_add(self.network.links().reduce.at(bytes)), send),
+            Flow::Down => (send, receive),
+            Flow::Up => (receive, send),
+            Flow::Combine => (receive.saturating_add(self.network.links().reduce.at(bytes)), send),
         }
     }
 
@@ -415,7 +415,7 @@ impl<'a> Council<'a> {
 struct Walk<'a> {
     council: &'a Council<'a>,
     form: &'a Form,
-    way: Way,
+    way: Flow,
     bytes: &'a dyn Fn(u32) -> u64,
     phase: Phase,
     /// Of all members together.
@@ -433,7 +433,7 @@ impl Walk<'_> {
         }
         self.busy[near as usize] += near_time;
         self.busy[far as usize] += far_time;
-        let (from, to) = if self.way == Way::Down {
+        let (from, to) = if self.way == Flow::Down {
             (near, far)
         } else {
             (far, near)
@@ -449,7 +449,7 @@ impl Walk<'_> {
     /// down backwards.
     fn serve(&mut self, mut interval: Range<u32>, root: u32, ready: u64, mut busy: u64) {
         let (mut free, mut link_free, mut gaps, mut children) = (ready, ready, 0u64, 0u64);
-        let mut parts: Vec<Part> = Vec::new();
+        let mut parts: Vec<Handoff> = Vec::new();
         while interval.len() > 1 {
             parts.clear();
             interval = self.form.split(&interval, root, &mut parts);
@@ -461,7 +461,7 @@ impl Walk<'_> {
                 free = free.saturating_add(near);
                 busy = busy.saturating_add(near);
                 self.work = self.work.saturating_add(near).saturating_add(far);
-                if self.way == Way::Down {
+                if self.way == Flow::Down {
                     self.work = self.work.saturating_add(self.council.waking());
                 }
                 let gap = link.gap.at(bytes);
@@ -484,19 +484,19 @@ impl Walk<'_> {
             }
         }
         // On the way up members wait for all their children at once.
-        if self.way != Way::Down && children > 0 {
+        if self.way != Flow::Down && children > 0 {
             self.work = self.work.saturating_add(self.council.waking());
         }
         self.phase.process = self.phase.process.max(busy);
         // What a member sends to both sides passes its one link, where it has one.
         for (direction, link) in self.phase.link.iter_mut().enumerate() {
-            if self.council.shares_link() || (direction == 1) == (self.way != Way::Down) {
+            if self.council.shares_link() || (direction == 1) == (self.way != Flow::Down) {
                 *link = (*link).max(gaps);
             }
         }
         let steps = match self.way {
-            Way::Combine => 2 * children + 1,
-            Way::Down | Way::Up => children + 1,
+            Flow::Combine => 2 * children + 1,
+            Flow::Down | Flow::Up => children + 1,
         };
         self.phase.steps = self.phase.steps.max(steps);
     }

@@ -2,7 +2,7 @@
 //! How many messages and bytes cross each level: what algorithms state, for the checker to compare with what it counts.
 
 use crate::Network;
-use crate::row::Row;
+use crate::row::BlockRow;
 use crate::strategy::Algorithm;
 use crate::tree::{Council, Move};
 use isthmus_topology::{Level, Rank};
@@ -97,7 +97,7 @@ impl Bytes {
 
     /// Blocks along flat trees from a tier inwards, in one direction: those of a part cross where it is not that of the
     /// leader. `row` has their sizes, in units of so many bytes.
-    pub(crate) fn of_blocks(network: &Network, from: usize, root: Rank, row: (&Row, u64)) -> Self {
+    pub(crate) fn of_blocks(network: &Network, from: usize, root: Rank, row: (&BlockRow, u64)) -> Self {
         Self::of_blocks_of(network, from, root, row, 0..network.size())
     }
 
@@ -106,7 +106,7 @@ impl Bytes {
         network: &Network,
         from: usize,
         root: Rank,
-        (row, unit): (&Row, u64),
+        (row, unit): (&BlockRow, u64),
         positions: Range<u32>,
     ) -> Self {
         let mut bytes = Self::default();

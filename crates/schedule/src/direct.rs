@@ -8,9 +8,9 @@
 //! link more often for it.
 
 use crate::choose::Question;
-use crate::cost::{Cost, Council, Phase, Way};
+use crate::cost::{Cost, Council, Flow, Phase};
 use crate::form::Form;
-use crate::row::Row;
+use crate::row::BlockRow;
 use crate::star;
 use crate::step::Rank;
 use crate::straight;
@@ -25,7 +25,7 @@ const MOST: u32 = 64;
 const OF_SITE: u32 = 2;
 
 /// This way, where it costs less than the tree.
-pub(crate) fn candidate(question: &Question, network: &Network, way: Way, tree: &Strategy) -> Option<Strategy> {
+pub(crate) fn candidate(question: &Question, network: &Network, way: Flow, tree: &Strategy) -> Option<Strategy> {
     if network.tiers() < 2 || network.level(0) != Level::WideArea || question.bytes() >= star::LONG {
         return None;
     }
@@ -43,7 +43,7 @@ pub(crate) fn candidate(question: &Question, network: &Network, way: Way, tree: 
 }
 
 /// The tree between sites with all its messages, and what its top does inside its own site while it waits for them.
-fn cost(question: &Question, network: &Network, way: Way, tree: &Strategy) -> Cost {
+fn cost(question: &Question, network: &Network, way: Flow, tree: &Strategy) -> Cost {
     let block = question.bytes();
     let form = |tier: usize| tree.forms.get(tier).unwrap_or(&Form::Flat);
     let phase = |tier: usize| {
@@ -117,7 +117,7 @@ pub(crate) fn messages(call: &Call, network: &Network, strategy: &Strategy) -> M
 /// Every block once per tier that it crosses, where nobody hands it on between sites.
 pub(crate) fn bytes(call: &Call, network: &Network, strategy: &Strategy) -> Option<Bytes> {
     let home = network.span(1, network.cluster_of(1, network.position_of(call.root)));
-    let row = Row::new(&call.blocks, network, 0);
+    let row = BlockRow::new(&call.blocks, network, 0);
     let far = row.length(0..network.size()) - row.length(home.clone());
     let inside = Bytes::of_blocks_of(network, 1, call.root, (&row, call.unit_bytes), home);
     let all = inside.and(network.level(0), far.saturating_mul(call.unit_bytes));

@@ -13,7 +13,7 @@
 //! - together: no messages but one step in the memory of a node ([`node`](crate::node)).
 //! - routed: as [`Routes`](crate::routes::Routes) says, by the latencies of the links.
 
-use crate::routes::{Part, Routes};
+use crate::routes::{Handoff, Routes};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -69,20 +69,20 @@ impl Form {
 
     /// The next parts that `root` hands on, in the order in which it serves them, and what it keeps. Read backwards,
     /// each part is adjacent to what has been combined before it.
-    pub(crate) fn split(&self, interval: &Range<u32>, root: u32, parts: &mut Vec<Part>) -> Range<u32> {
+    pub(crate) fn split(&self, interval: &Range<u32>, root: u32, parts: &mut Vec<Handoff>) -> Range<u32> {
         let alone = root..root + 1;
         match self {
             // Together: everybody meets the one who acts for them, as if he served each.
             Self::Flat | Self::Together => {
                 let right = (root + 1..interval.end).rev();
-                parts.extend(right.chain(interval.start..root).map(|i| Part::of(i..i + 1)));
+                parts.extend(right.chain(interval.start..root).map(|i| Handoff::of(i..i + 1)));
                 alone
             }
             Self::Knomial(radix) => equal_parts(interval, root, *radix, parts),
             Self::Fibonacci(latency) => postal_part(interval, root, *latency, parts),
             Self::Chain => {
                 let sides = [root + 1..interval.end, interval.start..root];
-                parts.extend(sides.into_iter().filter(|side| !side.is_empty()).map(Part::of));
+                parts.extend(sides.into_iter().filter(|side| !side.is_empty()).map(Handoff::of));
                 alone
             }
             Self::Routed(routes) => {
@@ -94,19 +94,19 @@ impl Form {
 }
 
 /// Far parts first on either side.
-fn equal_parts(interval: &Range<u32>, root: u32, radix: u32, parts: &mut Vec<Part>) -> Range<u32> {
+fn equal_parts(interval: &Range<u32>, root: u32, radix: u32, parts: &mut Vec<Handoff>) -> Range<u32> {
     let length = interval.end - interval.start;
     let count = radix.clamp(2, length.max(2));
     let begin = |j: u32| interval.start + (u64::from(j) * u64::from(length) / u64::from(count)) as u32;
     let part = |j: u32| begin(j)..begin(j + 1);
     let own = (((u64::from(root - interval.start) + 1) * u64::from(count) - 1) / u64::from(length)) as u32;
-    parts.extend((own + 1..count).rev().chain(0..own).map(|j| Part::of(part(j))));
+    parts.extend((own + 1..count).rev().chain(0..own).map(|j| Handoff::of(part(j))));
     part(own)
 }
 
 /// One part, as large as its first member can serve in the time in which the root serves the rest; from the side where
 /// there is room.
-fn postal_part(interval: &Range<u32>, root: u32, latency: u32, parts: &mut Vec<Part>) -> Range<u32> {
+fn postal_part(interval: &Range<u32>, root: u32, latency: u32, parts: &mut Vec<Handoff>) -> Range<u32> {
     let length = interval.end - interval.start;
     let size = postal_share(length, latency);
     let (left, right) = (root - interval.start, interval.end - root - 1);
@@ -117,7 +117,7 @@ fn postal_part(interval: &Range<u32>, root: u32, latency: u32, parts: &mut Vec<P
         let cut = interval.start + size.min(left);
         (interval.start..cut, cut..interval.end)
     };
-    parts.push(Part::of(part));
+    parts.push(Handoff::of(part));
     rest
 }
 

@@ -65,7 +65,7 @@ mod scatter;
 pub use beside::long_blocks;
 pub use call::{Blocks, Call, Operation, Steps};
 pub use choose::MARGIN;
-pub use compose::{Composite, Members, Part};
+pub use compose::{Composite, Members, SubPlan};
 pub use cost::{Cost, Factor, Spent, natively};
 pub use crossings::{Bytes, Messages};
 pub use explain::{Candidate, Choice, explain};

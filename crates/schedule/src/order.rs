@@ -99,7 +99,7 @@ impl Ranks {
 
 /// Where a value is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum Operand {
     /// The own contribution, which may be in the user's input.
     Own,
     /// The result buffer.
@@ -132,24 +132,24 @@ impl Purpose {
 enum Act {
     Send {
         to: Rank,
-        first: Place,
+        first: Operand,
         count: u32,
         purpose: Purpose,
     },
     Receive {
         from: Rank,
-        first: Place,
+        first: Operand,
         count: u32,
         purpose: Purpose,
     },
     Copy {
-        from: Place,
-        to: Place,
+        from: Operand,
+        to: Operand,
     },
     /// target = operand ∘ target if the operand is left, else target ∘ operand.
     Reduce {
-        operand: Place,
-        target: Place,
+        operand: Operand,
+        target: Operand,
         left: bool,
     },
 }
@@ -160,7 +160,7 @@ pub(crate) struct Ledger {
     group: u32,
     acts: Vec<Act>,
     places: u32,
-    have: HashMap<Interval, Place>,
+    have: HashMap<Interval, Operand>,
     /// Values are used once: their places may take results.
     consume: bool,
 }
@@ -176,19 +176,19 @@ impl Ledger {
             have: HashMap::new(),
             consume,
         };
-        let mut own = Place::Own;
+        let mut own = Operand::Own;
         if in_place {
             own = ledger.places(1);
-            let (from, to) = (Place::Result, own);
+            let (from, to) = (Operand::Result, own);
             ledger.acts.push(Act::Copy { from, to });
         }
         ledger.have.insert((me, me + 1), own);
         ledger
     }
 
-    fn places(&mut self, count: u32) -> Place {
+    fn places(&mut self, count: u32) -> Operand {
         self.places += count;
-        Place::Spare(self.places - count)
+        Operand::Spare(self.places - count)
     }
 
     /// Receives the values of intervals in one message.
@@ -205,7 +205,7 @@ impl Ledger {
             purpose,
         });
         for (&interval, i) in intervals.iter().zip(self.places - count..) {
-            self.have.insert(interval, Place::Spare(i));
+            self.have.insert(interval, Operand::Spare(i));
         }
     }
 
@@ -227,14 +227,14 @@ impl Ledger {
     }
 
     /// The values of intervals one behind the other.
-    fn row(&mut self, intervals: &[Interval]) -> Place {
-        let values: Vec<Place> = intervals.iter().map(|&i| self.value(i)).collect();
+    fn row(&mut self, intervals: &[Interval]) -> Operand {
+        let values: Vec<Operand> = intervals.iter().map(|&i| self.value(i)).collect();
         if let Some(first) = consecutive(&values) {
             return first;
         }
         let first = self.places(intervals.len() as u32);
         for (i, (from, &interval)) in (self.places - intervals.len() as u32..).zip(values.into_iter().zip(intervals)) {
-            let to = Place::Spare(i);
+            let to = Operand::Spare(i);
             self.acts.push(Act::Copy { from, to });
             self.have.insert(interval, to);
         }
@@ -242,7 +242,7 @@ impl Ledger {
     }
 
     /// Where the value of an interval is, after it has been combined.
-    fn value(&mut self, interval: Interval) -> Place {
+    fn value(&mut self, interval: Interval) -> Operand {
         if let Some(&place) = self.have.get(&interval) {
             return place;
         }
@@ -250,8 +250,8 @@ impl Ledger {
         let (left, right) = halves(interval);
         let (left, right) = (self.value(left), self.value(right));
         let place = match (left, right) {
-            (Place::Spare(_), _) if self.consume => self.reduce(right, left, false),
-            (_, Place::Spare(_)) if self.consume => self.reduce(left, right, true),
+            (Operand::Spare(_), _) if self.consume => self.reduce(right, left, false),
+            (_, Operand::Spare(_)) if self.consume => self.reduce(left, right, true),
             _ => {
                 let place = self.places(1);
                 self.acts.push(Act::Copy { from: left, to: place });
@@ -262,7 +262,7 @@ impl Ledger {
         place
     }
 
-    fn reduce(&mut self, operand: Place, target: Place, left: bool) -> Place {
+    fn reduce(&mut self, operand: Operand, target: Operand, left: bool) -> Operand {
         self.acts.push(Act::Reduce { operand, target, left });
         target
     }
@@ -271,14 +271,14 @@ impl Ledger {
     pub(crate) fn result(&mut self, end: Rank) {
         if self.have.contains_key(&(0, end)) || end == 1 {
             let from = self.value((0, end));
-            let to = Place::Result;
+            let to = Operand::Result;
             return self.acts.push(Act::Copy { from, to });
         }
         let (left, right) = halves((0, end));
         let (left, right) = (self.value(left), self.value(right));
-        let to = Place::Result;
+        let to = Operand::Result;
         self.acts.push(Act::Copy { from: left, to });
-        self.reduce(right, Place::Result, false);
+        self.reduce(right, Operand::Result, false);
     }
 
     /// The reduction of the whole group in the result buffer.
@@ -288,7 +288,7 @@ impl Ledger {
 
     /// Receives the result whole.
     pub(crate) fn receive_result(&mut self, from: Rank) {
-        let (first, count, purpose) = (Place::Result, 1, Kind::Down.into());
+        let (first, count, purpose) = (Operand::Result, 1, Kind::Down.into());
         self.acts.push(Act::Receive {
             from,
             first,
@@ -299,7 +299,7 @@ impl Ledger {
 
     /// Sends the result whole.
     pub(crate) fn send_result(&mut self, to: impl Iterator<Item = Rank>) {
-        let (first, count, purpose) = (Place::Result, 1, Kind::Down.into());
+        let (first, count, purpose) = (Operand::Result, 1, Kind::Down.into());
         self.acts.extend(to.map(|to| Act::Send {
             to,
             first,
@@ -320,10 +320,10 @@ impl Ledger {
         let own = if call.in_place { Buffer::Recv } else { Buffer::Send };
         let acts = self.acts;
         script.pieces(cut, move |script, piece| {
-            let place = |place: Place, count: u32| match place {
-                Place::Own => piece.of(own),
-                Place::Result => piece.of(Buffer::Recv),
-                Place::Spare(i) => pool.row(&piece, u64::from(i), u64::from(count)),
+            let place = |place: Operand, count: u32| match place {
+                Operand::Own => piece.of(own),
+                Operand::Result => piece.of(Buffer::Recv),
+                Operand::Spare(i) => pool.row(&piece, u64::from(i), u64::from(count)),
             };
             for act in &acts {
                 act.write(script, &piece, place);
@@ -333,7 +333,7 @@ impl Ledger {
 }
 
 impl Act {
-    fn write(&self, script: &mut Script, piece: &Piece, place: impl Fn(Place, u32) -> Slice) {
+    fn write(&self, script: &mut Script, piece: &Piece, place: impl Fn(Operand, u32) -> Slice) {
         match *self {
             Self::Send {
                 to,
@@ -356,14 +356,14 @@ impl Act {
 }
 
 /// The first of values that stand one behind the other already, as they came.
-fn consecutive(values: &[Place]) -> Option<Place> {
-    let Some(&Place::Spare(first)) = values.first() else {
+fn consecutive(values: &[Operand]) -> Option<Operand> {
+    let Some(&Operand::Spare(first)) = values.first() else {
         return None;
     };
     (first..)
         .zip(values)
-        .all(|(i, &place)| place == Place::Spare(i))
-        .then_some(Place::Spare(first))
+        .all(|(i, &place)| place == Operand::Spare(i))
+        .then_some(Operand::Spare(first))
 }
 
 #[cfg(test)]

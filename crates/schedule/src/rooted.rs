@@ -2,9 +2,9 @@
 //! The choice for gather and scatter, which differ in the direction only.
 
 use crate::choose::Question;
-use crate::cost::{Cost, Council, Way};
+use crate::cost::{Cost, Council, Flow};
 use crate::form::Form;
-use crate::row::Row;
+use crate::row::BlockRow;
 use crate::strategy::{Algorithm, Sharing, Strategy};
 use crate::trees::{Load, Trees};
 use crate::{Blocks, Bytes, Call, Messages, Network, apart, choose, direct, star};
@@ -18,7 +18,7 @@ type Others = (
 
 /// All candidates of gather or scatter. Only the tree may have steps together on nodes: the others have messages there
 /// too.
-pub(crate) fn candidates(question: &Question, network: &Network, way: Way, (direct, shared): Others) -> Vec<Strategy> {
+pub(crate) fn candidates(question: &Question, network: &Network, way: Flow, (direct, shared): Others) -> Vec<Strategy> {
     let messages = Question {
         nodes: false,
         ..*question
@@ -34,7 +34,7 @@ pub(crate) fn candidates(question: &Question, network: &Network, way: Way, (dire
 }
 
 /// The way of gather and scatter: a tree whose messages hold the blocks of subtrees.
-pub(crate) fn blocks(question: &Question, network: &Network, way: Way) -> Strategy {
+pub(crate) fn blocks(question: &Question, network: &Network, way: Flow) -> Strategy {
     let Some(block) = question.bytes else {
         return unequal(question, network, way);
     };
@@ -86,7 +86,7 @@ pub(crate) fn bytes(call: &Call, network: &Network) -> Option<Bytes> {
         _ => {}
     }
     let flat = strategy.is_flat(0);
-    let row = Row::new(&call.blocks, network, 0);
+    let row = BlockRow::new(&call.blocks, network, 0);
     flat.then(|| {
         strategy.bytes_crossing(
             network,
@@ -97,7 +97,7 @@ pub(crate) fn bytes(call: &Call, network: &Network) -> Option<Bytes> {
 
 /// A tree for blocks of which nobody but the root knows the sizes: every tier flat, so that blocks are not handed on
 /// for nothing, but for a quicker way between sites.
-fn unequal(question: &Question, network: &Network, way: Way) -> Strategy {
+fn unequal(question: &Question, network: &Network, way: Flow) -> Strategy {
     let mut strategy = Strategy::without_trees(Algorithm::Tree, Cost::default());
     let mut phases = Vec::new();
     for tier in 0..network.tiers() {

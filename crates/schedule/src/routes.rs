@@ -15,12 +15,12 @@ use std::ops::Range;
 
 /// A part of an interval and the member it is handed to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Part {
+pub(crate) struct Handoff {
     pub(crate) first: u32,
     pub(crate) members: Range<u32>,
 }
 
-impl Part {
+impl Handoff {
     pub(crate) fn of(members: Range<u32>) -> Self {
         Self {
             first: members.start,
@@ -228,7 +228,7 @@ pub(crate) struct Stand {
     /// The members that it acts for, itself among them.
     pub(crate) members: Range<u32>,
     /// To whom it hands parts, and for whom. Read backwards, each part is adjacent to the member with those before it.
-    pub(crate) parts: Vec<Part>,
+    pub(crate) parts: Vec<Handoff>,
 }
 
 /// How `root` serves an interval that it is next to or in.
@@ -347,7 +347,7 @@ impl Routes {
     }
 
     /// The parts that `root` hands on: far ones first on either side.
-    pub(crate) fn split(&self, interval: &Range<u32>, root: u32, parts: &mut Vec<Part>) {
+    pub(crate) fn split(&self, interval: &Range<u32>, root: u32, parts: &mut Vec<Handoff>) {
         for mut side in [root + 1..interval.end, interval.start..root] {
             while !side.is_empty() {
                 let cut = self.best[self.place(&side, root)];
@@ -355,7 +355,7 @@ impl Routes {
                     true => (cut.at..side.end, side.start..cut.at),
                     false => (side.start..cut.at, cut.at..side.end),
                 };
-                parts.push(Part {
+                parts.push(Handoff {
                     first: cut.first,
                     members: part,
                 });

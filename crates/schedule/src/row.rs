@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 /// The blocks of consecutive positions, in order of position.
 #[derive(Clone, Debug)]
-pub(crate) enum Row {
+pub(crate) enum BlockRow {
     /// Blocks of one size.
     Equal(u64),
     /// Sums of sizes from position `first` on.
@@ -22,7 +22,7 @@ pub(crate) enum Row {
     },
 }
 
-impl Row {
+impl BlockRow {
     /// Blocks of one size.
     pub(crate) fn equal(units: u64) -> Self {
         Self::Equal(units)

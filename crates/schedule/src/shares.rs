@@ -17,7 +17,7 @@
 //! Everything else is the same for one tree and for many: steps of all pieces are in one plan, at every tier at once.
 
 use crate::choose::Question;
-use crate::cost::Way;
+use crate::cost::Flow;
 use crate::meeting;
 use crate::script::{Cut, Turns};
 use crate::step::Rank;
@@ -77,7 +77,7 @@ const MOST_BLOCKS: u32 = 256;
 const LONG_BLOCKS: u64 = 64 << 10;
 
 /// How blocks of all members travel along trees of their own, with some leaders of each site or others.
-pub(crate) fn of_blocks(question: &Question, network: &Network, way: Way) -> Vec<Strategy> {
+pub(crate) fn of_blocks(question: &Question, network: &Network, way: Flow) -> Vec<Strategy> {
     if network.tiers() == 0 || network.size() > MOST_BLOCKS || question.bytes() <= LONG_BLOCKS {
         return Vec::new();
     }

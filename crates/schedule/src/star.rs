@@ -6,7 +6,7 @@
 //! site, its *carriers*, send or receive for it.
 
 use crate::choose::Question;
-use crate::cost::{Cost, Phase, Way, crowding};
+use crate::cost::{Cost, Flow, Phase, crowding};
 use crate::script::{Cut, Kind, Script};
 use crate::shares::{self, member};
 use crate::step::{Buffer, Plan, Rank, Slice};
@@ -24,7 +24,7 @@ const SEGMENT: u64 = 256 << 10;
 const LANES: u64 = 16;
 
 /// The ways to do so, with few carriers first.
-pub(crate) fn candidates(question: &Question, network: &Network, way: Way) -> Vec<Strategy> {
+pub(crate) fn candidates(question: &Question, network: &Network, way: Flow) -> Vec<Strategy> {
     let Some(block) = question.bytes.filter(|&block| block >= LONG) else {
         return Vec::new();
     };
@@ -42,13 +42,13 @@ pub(crate) fn candidates(question: &Question, network: &Network, way: Way) -> Ve
 }
 
 /// What the root does, what the fullest link carries, and the way of the last piece.
-fn cost(network: &Network, way: Way, block: u64, leaders: u32) -> Cost {
+fn cost(network: &Network, way: Flow, block: u64, leaders: u32) -> Cost {
     let all = u64::from(network.size());
     let near = |tier: usize| {
         let link = network.link(tier);
         match way {
-            Way::Down => link.send.at(block),
-            Way::Up | Way::Combine => link.receive.at(block),
+            Flow::Down => link.send.at(block),
+            Flow::Up | Flow::Combine => link.receive.at(block),
         }
     };
     // Of the members of each cluster those of other parts are served over its tier.
@@ -81,7 +81,7 @@ fn cost(network: &Network, way: Way, block: u64, leaders: u32) -> Cost {
 }
 
 /// The same for blocks each of which is one message of its owner: those of a site are as many streams on its link.
-pub(crate) fn cost_of_streams(network: &Network, way: Way, block: u64) -> Cost {
+pub(crate) fn cost_of_streams(network: &Network, way: Flow, block: u64) -> Cost {
     let streams = u64::from(network.size() / network.clusters(1).max(1));
     let slower = |bytes: u64| bytes.saturating_add(crowding(bytes, streams));
     cost(network, way, slower(block), 1)

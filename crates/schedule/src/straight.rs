@@ -6,7 +6,7 @@
 //! Whoever has a site's blocks in his subtree knows their sizes, and so does the root: nobody needs to be told.
 
 use crate::form::Form;
-use crate::row::Row;
+use crate::row::BlockRow;
 use crate::strategy::{Algorithm, Strategy};
 use crate::tree::Family;
 use crate::{Call, Network};
@@ -19,14 +19,20 @@ pub(crate) const SHORT: u64 = 32 << 10;
 pub(crate) struct Straight {
     pub(crate) sites: Vec<u32>,
     /// The subtree's blocks without theirs.
-    pub(crate) row: Row,
+    pub(crate) row: BlockRow,
     /// Positions of the own site, if its blocks go straight.
     pub(crate) own: Option<Range<u32>>,
 }
 
 impl Straight {
     /// `None` where all go along the tree. `row` has the sizes of the subtree's blocks.
-    pub(crate) fn of(call: &Call, network: &Network, strategy: &Strategy, family: &Family, row: &Row) -> Option<Self> {
+    pub(crate) fn of(
+        call: &Call,
+        network: &Network,
+        strategy: &Strategy,
+        family: &Family,
+        row: &BlockRow,
+    ) -> Option<Self> {
         // Where sites have no leaders each long block goes apart.
         if strategy.algorithm == Algorithm::Direct || matches!(strategy.forms.first(), None | Some(Form::Flat)) {
             return None;
@@ -57,7 +63,7 @@ impl Straight {
         };
         let own = site(family.position);
         Some(Self {
-            row: Row::of_positions(family.start, (family.start..family.end).map(size)),
+            row: BlockRow::of_positions(family.start, (family.start..family.end).map(size)),
             own: sites.contains(&own).then(|| network.span(1, own)),
             sites,
         })

@@ -4,7 +4,7 @@
 
 use crate::Network;
 use crate::choose::Question;
-use crate::cost::{self, Cost, Council, Phase, Way};
+use crate::cost::{self, Cost, Council, Flow, Phase};
 use crate::form::Form;
 use crate::overrides::Said;
 use crate::shares;
@@ -27,7 +27,7 @@ pub(crate) struct Trees<'a> {
     pub(crate) network: &'a Network,
     pub(crate) algorithm: Algorithm,
     /// The directions in which the trees are used, and what for.
-    pub(crate) flows: &'a [(Way, Load)],
+    pub(crate) flows: &'a [(Flow, Load)],
     /// Whether long messages are cut.
     pub(crate) cut: bool,
     /// Whether any member may be the root, so that routes may be taken.
@@ -102,7 +102,7 @@ impl Trees<'_> {
         // So many that the first is through, and its sender knows, before the last is begun, with its announcement; and
         // half as many again, since processes have other work at times. More take memory for nothing.
         let wanted = (depth + self.replies()) * 3 / 2 / interval + 2;
-        let memory = self.flows.iter().any(|flow| flow.0 == Way::Combine);
+        let memory = self.flows.iter().any(|flow| flow.0 == Flow::Combine);
         let steps = phases.iter().map(|p| p.steps).sum::<u64>().max(1);
         let most = match memory {
             true => (LANE_MEMORY / piece.max(1)).clamp(2, LANES),
@@ -132,7 +132,7 @@ impl Trees<'_> {
     /// What the trees of a tier cost that have so many members at the top in turn.
     fn trees(&self, tier: usize, form: &Form, piece: u64, tops: u32) -> Vec<Phase> {
         let council = Council::largest(self.network, tier);
-        let tree = |&(way, load): &(Way, Load)| {
+        let tree = |&(way, load): &(Flow, Load)| {
             let bytes = |members: u32| self.bytes(tier, members, load, piece);
             council.dealt(form, way, &bytes, tops)
         };

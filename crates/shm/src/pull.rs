@@ -152,7 +152,7 @@ const MOST_RUNS: usize = 1024;
 
 /// Which way bytes go between this process and another one.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum Direction {
     Here,
     There,
 }
@@ -160,13 +160,13 @@ enum Way {
 /// Copies runs (address, length) of process `pid`, which fill `into`.
 pub(crate) fn copy_runs(pid: u32, runs: &[Run], into: &mut [u8]) -> Result<(), Errno> {
     check_runs(runs, into.len())?;
-    move_runs(pid, runs, into.as_mut_ptr(), Way::Here)
+    move_runs(pid, runs, into.as_mut_ptr(), Direction::Here)
 }
 
 /// Replaces runs (address, length) of process `pid` by `from`, which fills them.
 pub(crate) fn write_runs(pid: u32, runs: &[Run], from: &[u8]) -> Result<(), Errno> {
     check_runs(runs, from.len())?;
-    move_runs(pid, runs, from.as_ptr().cast_mut(), Way::There)
+    move_runs(pid, runs, from.as_ptr().cast_mut(), Direction::There)
 }
 
 fn check_runs(runs: &[Run], bytes: usize) -> Result<(), Errno> {
@@ -179,7 +179,7 @@ fn check_runs(runs: &[Run], bytes: usize) -> Result<(), Errno> {
 }
 
 /// `local`: as many bytes as the runs have together, readable, and writable if bytes come here.
-fn move_runs(pid: u32, runs: &[Run], local: *mut u8, way: Way) -> Result<(), Errno> {
+fn move_runs(pid: u32, runs: &[Run], local: *mut u8, way: Direction) -> Result<(), Errno> {
     let mut here = 0_usize;
     for part in runs.chunks(MOST_RUNS) {
         let mut there: Vec<IoVec> = part.iter().map(IoVec::of).collect();
@@ -194,9 +194,9 @@ fn move_runs(pid: u32, runs: &[Run], local: *mut u8, way: Way) -> Result<(), Err
             let moved = match way {
                 // SAFETY: `own` describes memory that the caller lets us write; the rest are addresses in the other
                 // process, which the kernel checks; all structures live during the call.
-                Way::Here => unsafe { process_vm_readv(pid as c_int, &raw const own, 1, remote, remotes, 0) },
+                Direction::Here => unsafe { process_vm_readv(pid as c_int, &raw const own, 1, remote, remotes, 0) },
                 // SAFETY: as above, and nothing of this process is written.
-                Way::There => unsafe { process_vm_writev(pid as c_int, &raw const own, 1, remote, remotes, 0) },
+                Direction::There => unsafe { process_vm_writev(pid as c_int, &raw const own, 1, remote, remotes, 0) },
             };
             let moved = match usize::try_from(moved) {
                 Ok(0) => return Err(Errno::FAULT),

@@ -2,7 +2,9 @@
 //! The plans of all members of a call, from what one of them would not know alone.
 
 use isthmus_schedule::step::{Action, Buffer, Plan, Rank, Slice, Step};
-use isthmus_schedule::{Blocks, Call, Composite, CountsPhase, Members, Network, Operation, Part, counts_phase, plan};
+use isthmus_schedule::{
+    Blocks, Call, Composite, CountsPhase, Members, Network, Operation, SubPlan, counts_phase, plan,
+};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -37,7 +39,7 @@ fn member(call: &Call, network: &Arc<Network>, me: Rank, told: Option<Vec<u64>>)
             offset: 0,
             length: u64::MAX >> 1,
         };
-        Part {
+        SubPlan {
             number: 0,
             plan,
             members: Members::All,

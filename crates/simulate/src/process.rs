@@ -6,7 +6,7 @@
 //! belongs to one of the first.
 
 use super::outcome::NONE;
-use super::wires::Lane;
+use super::wires::LinkDirection;
 use isthmus_schedule::Operation;
 use isthmus_schedule::step::{Action, Plan, Rank, Step, StepId};
 use std::collections::VecDeque;
@@ -109,7 +109,7 @@ pub(super) struct Process {
     edges: Vec<Edge>,
     plan: Option<Box<dyn Plan>>,
     /// The link out of it into its node.
-    pub(super) lane: Lane,
+    pub(super) lane: LinkDirection,
 }
 
 impl Process {
@@ -124,7 +124,7 @@ impl Process {
             unused: NONE,
             edges: Vec::new(),
             plan: Some(plan),
-            lane: Lane::new(),
+            lane: LinkDirection::new(),
         }
     }
 

@@ -81,7 +81,7 @@ impl Connection {
 
 /// One link in one direction: until when it is occupied, and what went over it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Lane {
+pub(super) struct LinkDirection {
     free_at: u64,
     messages: u64,
     bytes: u64,
@@ -90,7 +90,7 @@ pub(super) struct Lane {
     pub(super) last: u32,
 }
 
-impl Lane {
+impl LinkDirection {
     pub(super) const fn new() -> Self {
         Self {
             free_at: 0,
@@ -134,7 +134,7 @@ pub(super) struct Wires<'a> {
     /// Of each level the size that was asked for last: most messages are of few sizes.
     known: [Option<(u64, Cost)>; Level::COUNT],
     /// Begin and end as in [`LinkUse`].
-    shared: FxHashMap<(Level, u32, u32), Lane>,
+    shared: FxHashMap<(Level, u32, u32), LinkDirection>,
     /// Bytes that a new connection between local areas carries before the first acknowledgement.
     window: Option<u64>,
     /// By sender and receiver, where these count.
@@ -172,14 +172,14 @@ impl<'a> Wires<'a> {
     }
 
     /// The link between two processes of different nodes.
-    pub(super) fn lane(&mut self, level: Level, from: Rank, to: Rank) -> &mut Lane {
+    pub(super) fn lane(&mut self, level: Level, from: Rank, to: Rank) -> &mut LinkDirection {
         let (a, b) = (self.topology.clusters_of(from), self.topology.clusters_of(to));
         let (from, to) = match level {
             Level::WideArea => (a[0], b[0]),
             Level::LocalArea => (a[1], b[1]),
             _ => (a[2], NONE),
         };
-        self.shared.entry((level, from, to)).or_insert_with(Lane::new)
+        self.shared.entry((level, from, to)).or_insert_with(LinkDirection::new)
     }
 
     /// When a message arrives in another local area that has its link between two times.

@@ -15,7 +15,7 @@ use std::fmt;
 
 /// A part of a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Part {
+pub enum HardwareType {
     /// What the system schedules on.
     Hwthread,
     /// All hardware threads of a core.
@@ -28,7 +28,7 @@ pub enum Part {
     Socket,
 }
 
-impl Part {
+impl HardwareType {
     /// From the finest to the coarsest.
     pub const ALL: [Self; 5] = [Self::Hwthread, Self::Core, Self::L3cache, Self::Numa, Self::Socket];
 
@@ -65,13 +65,13 @@ pub struct Processor {
 }
 
 impl Processor {
-    fn part(&self, part: Part) -> u32 {
+    fn part(&self, part: HardwareType) -> u32 {
         match part {
-            Part::Hwthread => self.number,
-            Part::Core => self.core,
-            Part::L3cache => self.l3cache,
-            Part::Numa => self.numa,
-            Part::Socket => self.socket,
+            HardwareType::Hwthread => self.number,
+            HardwareType::Core => self.core,
+            HardwareType::L3cache => self.l3cache,
+            HardwareType::Numa => self.numa,
+            HardwareType::Socket => self.socket,
         }
     }
 }
@@ -80,9 +80,9 @@ impl Processor {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rule {
     /// To what.
-    pub to: Part,
+    pub to: HardwareType,
     /// Dealt out to what.
-    pub by: Part,
+    pub by: HardwareType,
     /// So many of these parts for each process, of cores and hardware threads.
     pub each: usize,
     /// So many processes on a part of `by` before the next part has its turn, and no more on any; 0: one after the
@@ -94,7 +94,7 @@ pub struct Rule {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooFew {
     /// Parts of this kind.
-    pub part: Part,
+    pub part: HardwareType,
     /// So many that may be used.
     pub parts: usize,
     /// For so many processes.
@@ -134,8 +134,8 @@ impl std::error::Error for TooFew {}
 /// When two would have to share a hardware thread or a core.
 pub fn bind(machine: &[Processor], processes: usize, rule: Rule) -> Result<Vec<Vec<u32>>, TooFew> {
     // Cores of their own: going by hardware threads would come to a core twice.
-    let by = if rule.to == Part::Core {
-        rule.by.max(Part::Core)
+    let by = if rule.to == HardwareType::Core {
+        rule.by.max(HardwareType::Core)
     } else {
         rule.by
     };
@@ -150,14 +150,14 @@ pub fn bind(machine: &[Processor], processes: usize, rule: Rule) -> Result<Vec<V
             row: rule.row,
         });
     }
-    if rule.each > 1 && rule.to <= Part::Core {
+    if rule.each > 1 && rule.to <= HardwareType::Core {
         return bind_to_several(machine, processes, rule);
     }
     if rule.row > 0 {
         return bind_in_rows(machine, processes, rule);
     }
     let available = parts(machine, rule.to).len();
-    if rule.to <= Part::Core && processes > available {
+    if rule.to <= HardwareType::Core && processes > available {
         return Err(TooFew {
             part: rule.to,
             parts: available,
@@ -176,7 +176,7 @@ pub fn bind(machine: &[Processor], processes: usize, rule: Rule) -> Result<Vec<V
         for queue in &mut queues {
             if bound.len() < processes {
                 // Coarse parts are shared: they are given again and again, fine ones once.
-                let at = if rule.to <= Part::Core {
+                let at = if rule.to <= HardwareType::Core {
                     turn
                 } else {
                     turn % queue.len()
@@ -196,8 +196,8 @@ pub fn bind(machine: &[Processor], processes: usize, rule: Rule) -> Result<Vec<V
 /// Several cores or hardware threads for each process. They lie in one part of those to which processes are dealt out,
 /// and in one socket in any case.
 fn bind_to_several(machine: &[Processor], processes: usize, rule: Rule) -> Result<Vec<Vec<u32>>, TooFew> {
-    let in_turn = rule.by > Part::Core;
-    let mut queues: Vec<Vec<Vec<u32>>> = parts(machine, if in_turn { rule.by } else { Part::Socket })
+    let in_turn = rule.by > HardwareType::Core;
+    let mut queues: Vec<Vec<Vec<u32>>> = parts(machine, if in_turn { rule.by } else { HardwareType::Socket })
         .into_iter()
         .map(|place| {
             let single = parts(&place, rule.to);
@@ -234,7 +234,7 @@ fn bind_in_rows(machine: &[Processor], processes: usize, rule: Rule) -> Result<V
     let mut bound = Vec::with_capacity(processes);
     for place in parts(machine, rule.by) {
         let own = places(&place, rule);
-        let shares = rule.to >= rule.by || rule.to > Part::Core;
+        let shares = rule.to >= rule.by || rule.to > HardwareType::Core;
         if !shares && own.len() < rule.row {
             return Err(TooFew {
                 part: rule.to,
@@ -257,19 +257,19 @@ fn numbers(set: &[Processor]) -> Vec<u32> {
 }
 
 /// How many parts of a kind there are.
-pub fn count(machine: &[Processor], part: Part) -> usize {
+pub fn count(machine: &[Processor], part: HardwareType) -> usize {
     parts(machine, part).len()
 }
 
 /// The parts of a kind, in the order of sockets, memories and numbers.
-fn parts(machine: &[Processor], part: Part) -> Vec<Vec<Processor>> {
+fn parts(machine: &[Processor], part: HardwareType) -> Vec<Vec<Processor>> {
     let mut all: BTreeMap<(u32, u32, u32), Vec<Processor>> = BTreeMap::new();
     for processor in machine {
         let key = match part {
-            Part::Socket => (processor.socket, 0, 0),
-            Part::Numa => (processor.socket, processor.numa, 0),
+            HardwareType::Socket => (processor.socket, 0, 0),
+            HardwareType::Numa => (processor.socket, processor.numa, 0),
             // It may be larger than a memory or smaller.
-            Part::L3cache => (processor.socket, 0, processor.l3cache),
+            HardwareType::L3cache => (processor.socket, 0, processor.l3cache),
             part => (processor.socket, processor.numa, processor.part(part)),
         };
         all.entry(key).or_default().push(*processor);
@@ -286,7 +286,7 @@ fn places(place: &[Processor], rule: Rule) -> Vec<Vec<u32>> {
         .collect()
 }
 
-fn around(machine: &[Processor], set: &[u32], part: Part) -> Vec<u32> {
+fn around(machine: &[Processor], set: &[u32], part: HardwareType) -> Vec<u32> {
     let wanted: Vec<u32> = machine
         .iter()
         .filter(|p| set.contains(&p.number))
@@ -353,7 +353,7 @@ mod tests {
             .collect()
     }
 
-    fn bound(machine: &[Processor], processes: usize, to: Part, by: Part) -> String {
+    fn bound(machine: &[Processor], processes: usize, to: HardwareType, by: HardwareType) -> String {
         let sets = bind(
             machine,
             processes,
@@ -370,7 +370,7 @@ mod tests {
 
     #[test]
     fn processes_are_dealt_out_and_bound() {
-        use Part::*;
+        use HardwareType::*;
         let m = machine(2, 1, 4);
         assert_eq!(bound(&m, 4, Core, Core), "0,8 1,9 2,10 3,11");
         assert_eq!(bound(&m, 4, Core, Socket), "0,8 4,12 1,9 5,13");
@@ -395,7 +395,7 @@ mod tests {
     #[test]
     fn all_cores_are_used_before_any_second_thread() {
         let m = machine(1, 1, 2);
-        assert_eq!(bound(&m, 4, Part::Hwthread, Part::Core), "0 1 2 3");
+        assert_eq!(bound(&m, 4, HardwareType::Hwthread, HardwareType::Core), "0 1 2 3");
     }
 
     #[test]
@@ -403,21 +403,24 @@ mod tests {
         let m = machine(1, 1, 2);
         let rule = |to| Rule {
             to,
-            by: Part::Core,
+            by: HardwareType::Core,
             each: 1,
             row: 0,
         };
-        let error = bind(&m, 3, rule(Part::Core)).unwrap_err();
+        let error = bind(&m, 3, rule(HardwareType::Core)).unwrap_err();
         assert!(error.to_string().contains("2 may be used"), "{error}");
-        assert!(bind(&m, 5, rule(Part::Hwthread)).is_err());
-        assert!(bind(&m, 100, rule(Part::Socket)).is_ok());
+        assert!(bind(&m, 5, rule(HardwareType::Hwthread)).is_err());
+        assert!(bind(&m, 100, rule(HardwareType::Socket)).is_ok());
     }
 
     #[test]
     fn sockets_of_unequal_size_are_filled() {
         let mut m = machine(2, 1, 4);
         m.retain(|p| p.core < 5);
-        assert_eq!(bound(&m, 5, Part::Core, Part::Socket), "0,8 4,12 1,9 2,10 3,11");
+        assert_eq!(
+            bound(&m, 5, HardwareType::Core, HardwareType::Socket),
+            "0,8 4,12 1,9 2,10 3,11"
+        );
     }
 
     #[test]
@@ -449,18 +452,18 @@ mod tests {
             each: 2,
             row: 0,
         };
-        let cores = bind(&machine, 2, rule(Part::Core, Part::Core)).unwrap();
+        let cores = bind(&machine, 2, rule(HardwareType::Core, HardwareType::Core)).unwrap();
         assert_eq!(cores, [vec![0, 1, 6, 7], vec![3, 4, 9, 10]]);
-        let threads = bind(&machine, 3, rule(Part::Hwthread, Part::Socket)).unwrap();
+        let threads = bind(&machine, 3, rule(HardwareType::Hwthread, HardwareType::Socket)).unwrap();
         assert!(threads.iter().all(|set| set.len() == 2), "{threads:?}");
         assert!(threads[0].iter().all(|n| n % 6 < 3) && threads[1].iter().all(|n| n % 6 >= 3));
-        let few = bind(&machine, 3, rule(Part::Core, Part::Core)).unwrap_err();
+        let few = bind(&machine, 3, rule(HardwareType::Core, HardwareType::Core)).unwrap_err();
         let told = "3 processes cannot each be bound to 2 cores of their own: 6 may be used here";
         assert_eq!(few.to_string(), told);
     }
     #[test]
     fn so_many_processes_go_to_each_part() {
-        use Part::*;
+        use HardwareType::*;
         let m = machine(2, 1, 4);
         let rows = |processes, to, by, each, row| {
             let sets = bind(&m, processes, Rule { to, by, each, row });

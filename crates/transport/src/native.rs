@@ -102,7 +102,7 @@ pub enum Kind {
 /// lie.
 #[derive(Clone, Debug, Default)]
 #[expect(missing_docs, reason = "said above")]
-pub struct Row {
+pub struct UnequalBlocks {
     pub sizes: Box<[i64]>,
     pub places: Box<[i64]>,
 }
@@ -129,10 +129,10 @@ pub struct General {
     /// Reductions: of what, and how.
     pub reduction: Option<(Element, Operator)>,
     /// What is sent to each: scatterv at the root, alltoallv.
-    pub given: Row,
+    pub given: UnequalBlocks,
     /// What is received from each: gatherv at the root, allgatherv (sum and places fit an `i32`), alltoallv.
     /// Reduce_scatter: elements for each, whose sum fits an `i32`.
-    pub taken: Row,
+    pub taken: UnequalBlocks,
 }
 
 /// A blocking collective operation. Its memory is used during the call only. Without data it is in place.

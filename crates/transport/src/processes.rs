@@ -44,13 +44,13 @@ pub struct Process {
 
 /// Processes of one job that get consecutive numbers.
 #[derive(Clone, Debug)]
-struct Row {
+struct RankRange {
     first: Peer,
     job: Job,
     ranks: Range<u32>,
 }
 
-impl Row {
+impl RankRange {
     fn count(&self) -> u32 {
         self.ranks.end - self.ranks.start
     }
@@ -87,7 +87,7 @@ struct Table {
     /// Names, by number.
     jobs: Vec<Arc<str>>,
     /// In order of peers.
-    rows: Vec<Row>,
+    rows: Vec<RankRange>,
 }
 
 /// The processes that this one knows. It is looked at where connections are made and where people read names, never
@@ -98,7 +98,7 @@ pub struct Processes(RwLock<Table>);
 impl Processes {
     /// Those of the own job, so many: the first peers, in order of rank.
     pub fn of(job: &str, size: u32) -> Arc<Self> {
-        let row = Row {
+        let row = RankRange {
             first: Peer::new(0),
             job: Job::OWN,
             ranks: 0..size,
@@ -130,7 +130,7 @@ impl Processes {
         if job.0 as usize >= table.jobs.len() {
             return Err(NotTaken::UnknownJob);
         }
-        let meets = |row: &Row| row.job == job && row.ranks.start < ranks.end && ranks.start < row.ranks.end;
+        let meets = |row: &RankRange| row.job == job && row.ranks.start < ranks.end && ranks.start < row.ranks.end;
         if table.rows.iter().any(meets) {
             return Err(NotTaken::Known);
         }
@@ -140,7 +140,7 @@ impl Processes {
             return Err(NotTaken::TooMany);
         }
         if count > 0 {
-            table.rows.push(Row { first, job, ranks });
+            table.rows.push(RankRange { first, job, ranks });
         }
         Ok(first)
     }
@@ -163,7 +163,7 @@ impl Processes {
     /// Which peer this is; `None`: it is not known.
     pub fn peer(&self, process: Process) -> Option<Peer> {
         let table = self.table();
-        let is_in = |row: &&Row| row.job == process.job && row.ranks.contains(&process.rank.0);
+        let is_in = |row: &&RankRange| row.job == process.job && row.ranks.contains(&process.rank.0);
         let row = table.rows.iter().find(is_in)?;
         Some(row.first.plus(process.rank.0 - row.ranks.start))
     }
@@ -205,7 +205,7 @@ impl Table {
         self.rows.last().map_or(Peer::new(0), |row| row.first.plus(row.count()))
     }
 
-    fn row_of(&self, peer: Peer) -> Option<&Row> {
+    fn row_of(&self, peer: Peer) -> Option<&RankRange> {
         let behind = self.rows.partition_point(|row| row.first <= peer);
         let row = self.rows.get(behind.checked_sub(1)?)?;
         (peer.index_from(row.first) < row.count() as usize).then_some(row)

@@ -26,12 +26,12 @@ pub struct Chosen {
     /// How often it was made.
     pub calls: u64,
     /// What there is to choose from.
-    pub ways: Vec<Way>,
+    pub ways: Vec<Candidate>,
 }
 
 /// One way to do it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Way {
+pub struct Candidate {
     /// Name of the algorithm.
     pub name: String,
     /// What it is expected to take, nanoseconds.
@@ -59,7 +59,7 @@ impl Chosen {
         let operation = name(r, "operation")?;
         let (bytes, members, calls) = (r.u64("bytes")?, r.u32("members")?, r.u64("calls")?);
         let ways = r.list("ways", |r| {
-            Ok(Way {
+            Ok(Candidate {
                 name: name(r, "algorithm")?,
                 cost: r.u64("cost")?,
                 opening: r.u64("opening")?,

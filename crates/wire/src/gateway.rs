@@ -465,7 +465,7 @@ impl Area {
 /// How a process reaches those of another area, as settled when the job began. When it does not work any more, or
 /// nothing is known, everything is tried.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Way {
+pub enum AreaPath {
     /// Nothing is known.
     #[default]
     Unknown = 0,
@@ -491,7 +491,7 @@ pub struct Paths {
     /// Secret for connections with the gateway of its area.
     pub secret: [u8; 32],
     /// By number of the other area; those beyond the end are unknown.
-    pub ways: Vec<Way>,
+    pub ways: Vec<AreaPath>,
 }
 
 impl Paths {
@@ -515,12 +515,12 @@ impl Paths {
             secret: r.fixed("gateway's secret")?,
             ways: r.list("ways", |r| {
                 Ok(match r.u8("way")? {
-                    0 => Way::Unknown,
-                    1 => Way::Direct,
-                    2 => Way::Reverse,
-                    3 => Way::Gateway,
-                    4 => Way::OnlyGateway,
-                    5 => Way::OnlyDirect,
+                    0 => AreaPath::Unknown,
+                    1 => AreaPath::Direct,
+                    2 => AreaPath::Reverse,
+                    3 => AreaPath::Gateway,
+                    4 => AreaPath::OnlyGateway,
+                    5 => AreaPath::OnlyDirect,
                     other => return Err(invalid("way", other.into())),
                 })
             })?,

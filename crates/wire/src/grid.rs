@@ -48,7 +48,7 @@
 //! |---|---|---|
 //! | `Hello` | 65 | version u32, host text, architecture text, addresses \[text\], processors u32 |
 //! | `File` | 66 | hash 32, state u8 (0 wanted, 1 here, 2 failed), path or reason text |
-//! | `Started` | 67 | \[part ([`Part`])\] |
+//! | `Started` | 67 | \[part ([`NodeProcesses`])\] |
 //! | `Refused` | 68 | reason text, hint text |
 //! | `Arrived` | 69 | \[index u32, pid u32, port u16, representation 8, vendor u32 (rank + 1, 0 none), signing request bytes\] |
 //! | `Output` | 70 | index u32, stream u8 (1 output, 2 error, 3 trace: [`crate::trace`]), bytes |
@@ -92,7 +92,7 @@ mod launcher;
 mod made;
 mod start;
 mod to_agent;
-pub use allocation::{Allocation, MAX_NODE_HELLO, NodeHello, Part, Scheduler};
+pub use allocation::{Allocation, MAX_NODE_HELLO, NodeHello, NodeProcesses, Scheduler};
 pub use from_agent::{AgentHello, Arrival, FileState, FromAgent, Stream};
 pub use hold::{Hold, MAX_RESUME, Resume};
 pub use launcher::LauncherEnd;

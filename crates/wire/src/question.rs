@@ -61,7 +61,7 @@ mod part;
 mod tests;
 
 use part::read_parts;
-pub use part::{MAX_PARTS, Part};
+pub use part::{MAX_PARTS, SpawnProgram};
 
 /// Most questions of a process that wait for an answer.
 pub const MAX_OPEN: usize = 64;
@@ -144,7 +144,7 @@ pub enum Ask {
         /// The port where those who ask await them; empty: they meet through the launcher.
         port: String,
         /// What they run: [`MAX_PARTS`] at most.
-        parts: Vec<Part>,
+        parts: Vec<SpawnProgram>,
     },
     /// To agree with the other members of a communicator that live. Answered when all of them have asked.
     Agree(Box<Agree>),

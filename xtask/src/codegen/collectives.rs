@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `crates/mpi/generated/collectives.rs`: the bodies of the collective functions.
 //!
-//! An operation is written once, as `pub(super) fn alltoall(place: &Place, …)` in `crates/mpi/src/collective`. Every
+//! An operation is written once, as `pub(super) fn alltoall(member: &Membership, …)` in `crates/mpi/src/collective`. Every
 //! function of the table that is a form of it (`MPI_Alltoall`, `MPI_Ialltoall`, `MPI_Alltoall_init`, each perhaps with
 //! `_c`) gets a body that groups its arguments and hands them to the operation.
 
@@ -13,7 +13,7 @@ use crate::tree::{self, Result};
 
 const OPERATIONS: &str = "crates/mpi/src/collective";
 const MARK: &str = "pub(super) fn ";
-const PLACE: &str = "place: &Place";
+const MEMBER: &str = "member: &Membership";
 
 const HEAD: &str = "\
 // SPDX-License-Identifier: Apache-2.0
@@ -69,7 +69,7 @@ fn operations() -> Result<Vec<Operation>> {
             let Some((name, rest)) = after.split_once('(') else {
                 continue;
             };
-            if rest.trim_start().trim_start_matches('_').starts_with(PLACE) {
+            if rest.trim_start().trim_start_matches('_').starts_with(MEMBER) {
                 found.push((name.to_owned(), file.to_owned()));
             }
         }
@@ -109,7 +109,10 @@ fn body(out: &mut String, function: &Function, form: Form, operation: &str) -> R
         let _ = writeln!(out, "    {head}, {operation})\n}}");
         return Ok(());
     }
-    let _ = writeln!(out, "    {head}, |place| {{\n        {operation}(\n            place,");
+    let _ = writeln!(
+        out,
+        "    {head}, |member| {{\n        {operation}(\n            member,"
+    );
     for argument in arguments {
         let _ = writeln!(out, "            {argument},");
     }

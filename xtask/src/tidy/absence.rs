@@ -219,7 +219,7 @@ mod tests {
             policy(&Source::of(path, text), &mut findings);
             findings.len()
         };
-        let body = "pub(super) fn bcast(place: &Place) { if place.comm.is_native() { there() } }";
+        let body = "pub(super) fn bcast(member: &Membership) { if member.comm.is_native() { there() } }";
         assert_eq!(found("crates/mpi/src/collective/data.rs", body), 1);
         assert_eq!(found("crates/mpi-core/src/collective/way.rs", body), 0);
         let body = "fn f(c: &Comm) { if c.channel().frame.is_some() { g(schedule::steps_together(c)) } }";

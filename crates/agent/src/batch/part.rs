@@ -13,7 +13,7 @@ use tokio::time::{Instant, timeout_at};
 
 /// One node.
 #[derive(Debug)]
-pub(super) struct Part {
+pub(super) struct AllocatedNode {
     pub(super) node: u32,
     pub(super) nodes: u32,
     /// What the scheduler calls the node.
@@ -34,7 +34,7 @@ pub(super) struct Part {
     printing: Option<(mpsc::UnboundedSender<FromAgent>, JoinHandle<()>)>,
 }
 
-impl Part {
+impl AllocatedNode {
     pub(super) fn new(ready: Ready, outbox: Outbox, sinks: (Sink, Sink)) -> Self {
         // Bounded by the credit that the node has.
         let (queue, prints) = mpsc::unbounded_channel();
@@ -146,8 +146,8 @@ impl Part {
         }
     }
 
-    pub(super) fn place(&self) -> grid::Part {
-        grid::Part {
+    pub(super) fn place(&self) -> grid::NodeProcesses {
+        grid::NodeProcesses {
             host: self.hello.host.clone(),
             addresses: self.hello.addresses.clone(),
             processors: self.hello.processors,
@@ -249,7 +249,7 @@ async fn print(
 
 /// Deals `count` processes out to the nodes, in order of their index: `even`ly, or as many to each as the scheduler has
 /// room for there and what is then left evenly.
-pub(super) fn distribute(parts: &mut [Part], count: u32, even: bool) {
+pub(super) fn distribute(parts: &mut [AllocatedNode], count: u32, even: bool) {
     parts.sort_by_key(|p| p.node);
     let slots: Vec<u32> = parts.iter().map(|p| if even { 0 } else { p.slots }).collect();
     let mut first = 0;

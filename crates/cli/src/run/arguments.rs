@@ -2,7 +2,7 @@
 //! What the command line of `isthmus run` says.
 
 use super::how::Launch;
-use crate::discover::Place;
+use crate::discover::Distribution;
 use crate::job::Source;
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
@@ -28,7 +28,7 @@ pub(crate) struct Run {
     pub(super) select: Option<String>,
     /// How to distribute processes over the selected sites
     #[arg(long, value_enum, default_value_t, requires = "select")]
-    pub(super) place: Place,
+    pub(super) place: Distribution,
     /// Hosts, in the form of other launchers: A:2,B; each becomes a site
     #[arg(short = 'H', long = "host", value_name = "LIST", conflicts_with_all = ["sites", "select", "file", "from"])]
     pub(super) hosts: Option<String>,

@@ -22,7 +22,7 @@ const NAME: f64 = 18.0;
 const APART: f64 = 70.0;
 const HEAD: f64 = 90.0;
 
-type Place = (f64, f64);
+type Point = (f64, f64);
 
 /// What messages between two nodes were.
 #[derive(Clone, Copy, Default)]
@@ -44,9 +44,9 @@ struct Graph {
 #[derive(Default)]
 struct Layout {
     /// Corner, size, name, and whether it is a site's.
-    boxes: Vec<(Place, Place, String, bool)>,
-    dots: BTreeMap<usize, Place>,
-    size: Place,
+    boxes: Vec<(Point, Point, String, bool)>,
+    dots: BTreeMap<usize, Point>,
+    size: Point,
 }
 
 /// The drawing, one SVG document.
@@ -68,7 +68,7 @@ pub(super) fn draw(all: &Simulated) -> String {
         (10.0, 68.0),
         "arrows: messages, for numbers point at one; dashed: through shared memory, no message",
     );
-    let moved = |(x, y): Place| (x, y + HEAD);
+    let moved = |(x, y): Point| (x, y + HEAD);
     for (corner, size, name, is_site) in &layout.boxes {
         canvas.area(moved(*corner), *size, name, *is_site);
     }
@@ -202,7 +202,7 @@ fn arranged(parts: Vec<Layout>, columns: usize, apart: f64) -> Layout {
         if i > 0 && i % columns == 0 {
             (x, y, tallest) = (0.0, y + tallest + apart, 0.0);
         }
-        let by = |(a, b): Place| (a + x, b + y);
+        let by = |(a, b): Point| (a + x, b + y);
         let boxes = part.boxes.into_iter();
         whole
             .boxes

@@ -35,7 +35,7 @@ pub(super) unsafe fn any(from: *const u8, to: *mut u8, length: usize) {
 }
 
 /// Which side is read.
-pub(super) trait Way: Copy {
+pub(super) trait Direction: Copy {
     /// Copies one run.
     ///
     /// # Safety
@@ -52,7 +52,7 @@ pub(super) struct Pack;
 #[derive(Clone, Copy)]
 pub(super) struct Unpack;
 
-impl Way for Pack {
+impl Direction for Pack {
     #[inline(always)]
     unsafe fn copy(self, copier: impl Copier, memory: *mut u8, stream: *mut u8) {
         // SAFETY: the caller's promise.
@@ -60,7 +60,7 @@ impl Way for Pack {
     }
 }
 
-impl Way for Unpack {
+impl Direction for Unpack {
     #[inline(always)]
     unsafe fn copy(self, copier: impl Copier, memory: *mut u8, stream: *mut u8) {
         // SAFETY: the caller's promise.
@@ -168,7 +168,7 @@ struct Runs<W> {
     count: usize,
 }
 
-impl<W: Way> Loop for Runs<W> {
+impl<W: Direction> Loop for Runs<W> {
     #[inline(always)]
     unsafe fn each<C: Copier>(self, copier: C) {
         for i in 0..self.count as isize {
@@ -191,7 +191,7 @@ struct Listed<'a, W> {
     length: usize,
 }
 
-impl<W: Way> Loop for Listed<'_, W> {
+impl<W: Direction> Loop for Listed<'_, W> {
     #[inline(always)]
     unsafe fn each<C: Copier>(self, copier: C) {
         let length = const { C::LENGTH }.unwrap_or(self.length);
@@ -228,7 +228,7 @@ struct Grid<W> {
     length: usize,
 }
 
-impl<W: Way> Loop for Grid<W> {
+impl<W: Direction> Loop for Grid<W> {
     #[inline(always)]
     unsafe fn each<C: Copier>(self, copier: C) {
         let length = const { C::LENGTH }.unwrap_or(self.length);
@@ -266,7 +266,7 @@ struct Single<W> {
     stream: *mut u8,
 }
 
-impl<W: Way> Loop for Single<W> {
+impl<W: Direction> Loop for Single<W> {
     #[inline(always)]
     unsafe fn each<C: Copier>(self, copier: C) {
         // SAFETY: the maker's promise.
@@ -279,7 +279,7 @@ impl<W: Way> Loop for Single<W> {
 /// # Safety
 /// All runs must lie in memory of the caller's, the stream must be as long as they are together, and they must not
 /// overlap it.
-pub(super) unsafe fn strided<W: Way>(
+pub(super) unsafe fn strided<W: Direction>(
     way: W,
     memory: *mut u8,
     stride: isize,
@@ -303,7 +303,7 @@ pub(super) unsafe fn strided<W: Way>(
 ///
 /// # Safety
 /// As for [`strided`].
-pub(super) unsafe fn rows<W: Way>(way: W, memory: *mut u8, rows: &Rows, which: Range<usize>, stream: *mut u8) {
+pub(super) unsafe fn rows<W: Direction>(way: W, memory: *mut u8, rows: &Rows, which: Range<usize>, stream: *mut u8) {
     match &rows.lengths {
         Lengths::Equal(length) => {
             let length = *length as usize;
@@ -338,7 +338,7 @@ pub(super) unsafe fn rows<W: Way>(way: W, memory: *mut u8, rows: &Rows, which: R
 ///
 /// # Safety
 /// As for [`strided`].
-pub(super) unsafe fn columns<W: Way>(
+pub(super) unsafe fn columns<W: Direction>(
     way: W,
     memory: *mut u8,
     stride: isize,

@@ -39,7 +39,7 @@ impl Request {
 
 /// A part of a request that is over: a message of a plan, for one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct CompletedPart {
     /// The request.
     pub of: Request,
     /// Which of its parts, as the machine numbers them.

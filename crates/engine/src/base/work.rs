@@ -8,7 +8,7 @@ use isthmus_transport::Peer;
 use isthmus_wire::frame::Header;
 
 use crate::base::parcels::Outcome;
-use crate::base::request::Part;
+use crate::base::request::CompletedPart;
 use crate::{Channel, Request};
 
 /// Bytes moved at a time where data cannot go straight from memory to memory.
@@ -29,7 +29,7 @@ pub(crate) enum Work {
     /// The sender of this message wants it back.
     SetAside(Peer, u64),
     /// A part of a request of a machine is over.
-    Part(Part),
+    Part(CompletedPart),
     /// The peer has gone.
     Lost(Peer, Arc<str>),
     /// It has been lost: machines are to be told.

@@ -7,7 +7,7 @@
 //! *bursts* of broadcasts, of which only the last is waited for. (4 ranks on two cores, 64 KiB, us: copied 20; through
 //! cells 10 in a row, and 25 if each is waited for.)
 
-use isthmus_protocol::ways::{Store, Turn, Way, Ways};
+use isthmus_protocol::ways::{Delivery, Store, Turn, Ways};
 
 /// Most broadcasts of a burst: one for each round of long cells.
 const BURST: u64 = 8;
@@ -41,7 +41,7 @@ pub(crate) enum Lesson {
     /// It belongs to a burst.
     Burst,
     /// Blocks of so many bytes went this way.
-    Way(Way, u64),
+    Way(Delivery, u64),
     /// Results of so many bytes were stored like this.
     Store(Store, u64),
 }
@@ -122,12 +122,12 @@ mod tests {
         let (mut streamed, mut waited) = (0, 0);
         for _ in 0..count {
             let (turn, lesson) = known.way_in_bursts(BLOCK, burst);
-            streamed += u32::from(turn.way == Way::Stream);
+            streamed += u32::from(turn.way == Delivery::Stream);
             waited += u32::from(turn.timed);
             let time = match (turn.way, turn.timed) {
-                (Way::Pull, _) => copied,
-                (Way::Stream, true) => cells,
-                (Way::Stream, false) => 0,
+                (Delivery::Pull, _) => copied,
+                (Delivery::Stream, true) => cells,
+                (Delivery::Stream, false) => 0,
             };
             if let Some(lesson) = lesson {
                 known.took(lesson, time);
@@ -146,7 +146,7 @@ mod tests {
         let mut known = Known::default();
         steps(&mut known, trial, 8, 8000, 200);
         assert_eq!(steps(&mut known, 30, 8, 8000, 200), (0, 0), "copies are quicker");
-        assert_eq!(known.usual_way(BLOCK).0.way, Way::Pull);
+        assert_eq!(known.usual_way(BLOCK).0.way, Delivery::Pull);
     }
 
     #[test]
@@ -177,7 +177,7 @@ mod tests {
             }
         }
         assert_eq!(known.store(bytes, false), (Store::Through, None));
-        assert_eq!(known.usual_way(BLOCK).0.way, Way::Pull);
+        assert_eq!(known.usual_way(BLOCK).0.way, Delivery::Pull);
     }
 
     #[test]
@@ -188,9 +188,9 @@ mod tests {
             let Lesson::Way(way, block) = lesson else {
                 panic!("{lesson:?}")
             };
-            known.took(lesson, if way == Way::Stream { 500 } else { 1000 });
+            known.took(lesson, if way == Delivery::Stream { 500 } else { 1000 });
             assert_eq!(block, BLOCK);
         }
-        assert_eq!(known.usual_way(BLOCK).0.way, Way::Stream);
+        assert_eq!(known.usual_way(BLOCK).0.way, Delivery::Stream);
     }
 }

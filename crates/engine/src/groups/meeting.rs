@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Groups that share memory: their slabs, and steps that they take together.
 
-use isthmus_protocol::ways::{Store, Way};
+use isthmus_protocol::ways::{Delivery, Store};
 use isthmus_schedule::Operation as What;
 use isthmus_schedule::step::{Circle, Together};
 use isthmus_transport::meeting::{CellSize, Meeting, Slab};
@@ -337,7 +337,7 @@ impl Groups {
         let mut meet = CellCollective::new(step, slab, members, sides, cut, first, turn);
         if let Some(bytes) = meet.long_result().filter(|_| decides) {
             // One trial at a time.
-            let tries = blocking && lesson.is_none() && turn.is_none_or(|turn| turn.way == Way::Stream);
+            let tries = blocking && lesson.is_none() && turn.is_none_or(|turn| turn.way == Delivery::Stream);
             let (store, tried) = begun.known(step.what).store(bytes, tries);
             meet.past = store == Store::Past;
             lesson = lesson.or(tried);

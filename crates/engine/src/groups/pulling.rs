@@ -18,7 +18,7 @@
 //! them, all leave them.
 
 use isthmus_datatype::raw::{ReadMemory, WriteMemory};
-use isthmus_protocol::ways::{Turn, Way};
+use isthmus_protocol::ways::{Delivery, Turn};
 use isthmus_schedule::Operation as What;
 use isthmus_transport::meeting::{CellSize, Meeting, OFFER, Round, Slab};
 
@@ -58,8 +58,8 @@ pub(crate) fn turn(
     let untimed = |way| (Turn { way, timed: false }, None);
     let all = block.saturating_mul(u64::from(members));
     match what {
-        _ if is_in_place(&sides.give, &sides.take) => untimed(Way::Stream),
-        What::Alltoall if members > FEW || all > CELLS => untimed(Way::Pull),
+        _ if is_in_place(&sides.give, &sides.take) => untimed(Delivery::Stream),
+        What::Alltoall if members > FEW || all > CELLS => untimed(Delivery::Pull),
         What::Bcast if blocking => known.way_in_bursts(block, known::burst(pieces)),
         // Its root waits for nobody while the program computes.
         What::Bcast => known.usual_way(block),
@@ -159,12 +159,22 @@ pub(crate) fn can_decide(meet: &mut CellCollective, meeting: &mut dyn Meeting) -
     }
     match (pulling.turn, pulling.missing.last()) {
         (None, _) => has_offered(meet, pulling.decider, pulling, meeting),
-        (Some(Turn { way: Way::Pull, .. }), Some(&member)) => has_offered(meet, member, pulling, meeting),
+        (
+            Some(Turn {
+                way: Delivery::Pull, ..
+            }),
+            Some(&member),
+        ) => has_offered(meet, member, pulling, meeting),
         _ if pulling.said => {
             let (round, next) = (pulling.outcomes(), pulling.known);
             meeting.have_arrived(meet.slab(), round, next..next + 1) == 1
         }
-        (Some(Turn { way: Way::Stream, .. }), _) if !meet.is_through_cells() => meet.can_use_cells(meeting),
+        (
+            Some(Turn {
+                way: Delivery::Stream, ..
+            }),
+            _,
+        ) if !meet.is_through_cells() => meet.can_use_cells(meeting),
         _ => meeting.is_free(meet.slab(), pulling.outcomes()),
     }
 }
@@ -188,17 +198,17 @@ pub(crate) fn decide(
     let Some(turn) = pulling.turn.filter(|_| pulling.offered) else {
         return Ok((Phase::Deciding(pulling), any));
     };
-    if turn.way == Way::Stream && !turn.timed {
+    if turn.way == Delivery::Stream && !turn.timed {
         meeting.leave(&slab, pulling.offers());
         meeting.leave(&slab, pulling.outcomes());
         return Ok((Phase::Cells, true));
     }
     let done = match turn.way {
-        Way::Pull => {
+        Delivery::Pull => {
             any |= copy_some(meet, &mut pulling, meeting)?;
             pulling.missing.is_empty()
         }
-        Way::Stream => {
+        Delivery::Stream => {
             any |= meet.through_cells(meeting)?;
             meet.is_through_cells()
         }
@@ -210,7 +220,7 @@ pub(crate) fn decide(
     if !pulling.said {
         return Ok((Phase::Deciding(pulling), any));
     }
-    let waits = slab.me == pulling.decider || (turn.way == Way::Pull && meet.what != What::Bcast);
+    let waits = slab.me == pulling.decider || (turn.way == Delivery::Pull && meet.what != What::Bcast);
     if !waits {
         pulling.known = slab.members;
         pulling.others_failed = pulling.failed;
@@ -223,9 +233,9 @@ pub(crate) fn decide(
     meet.failed = pulling.others_failed;
     let phase = match turn.way {
         // Over.
-        Way::Stream => Phase::Cells,
-        Way::Pull if pulling.others_failed => Phase::Cells,
-        Way::Pull => Phase::Leaving(0),
+        Delivery::Stream => Phase::Cells,
+        Delivery::Pull if pulling.others_failed => Phase::Cells,
+        Delivery::Pull => Phase::Leaving(0),
     };
     Ok((phase, true))
 }
@@ -236,7 +246,7 @@ fn offer(meet: &CellCollective, pulling: &Pulling, meeting: &mut dyn Meeting) ->
     let bytes = WORDS + if offer.is_some() { OFFER } else { 0 };
     let mut to = meeting.give(&slab, round, cell, bytes).map_err(no_memory)?;
     let wanted = pulling.turn.map_or(0, |turn| {
-        u64::from(turn.way == Way::Pull) * COPY + u64::from(turn.timed) * TELL
+        u64::from(turn.way == Delivery::Pull) * COPY + u64::from(turn.timed) * TELL
     });
     to.write(0, &meet.block.to_ne_bytes());
     to.write(8, &wanted.to_ne_bytes());
@@ -272,7 +282,11 @@ fn offered(
 fn wanted(meet: &CellCollective, pulling: &Pulling, meeting: &dyn Meeting) -> Turn {
     let (_, wanted, _) = offered(meet, pulling.decider, pulling, meeting);
     Turn {
-        way: if wanted & COPY != 0 { Way::Pull } else { Way::Stream },
+        way: if wanted & COPY != 0 {
+            Delivery::Pull
+        } else {
+            Delivery::Stream
+        },
         timed: wanted & TELL != 0,
     }
 }

@@ -8,7 +8,7 @@
 use std::time::Instant;
 
 use isthmus_datatype::raw::{OwnMemory, ReadMemory};
-use isthmus_protocol::ways::{Turn, Way};
+use isthmus_protocol::ways::{Delivery, Turn};
 use isthmus_transport::{Lease, Peer, SendError};
 use isthmus_wire::frame::{BULK, Header, Kind};
 
@@ -40,11 +40,11 @@ pub(crate) fn answer_request(core: &mut Core, index: u32) {
     if let Some((&beside, handle)) = handle.split_last().filter(|_| wanted > 0) {
         let turn = turn(core, index, beside, wanted);
         since = turn.timed.then(Instant::now);
-        if turn.way == Way::Pull {
+        if turn.way == Delivery::Pull {
             match pull(core, index, handle) {
                 Ok(true) => {
                     control(core, peer, Header::control(Kind::Pulled, token, 0, wanted));
-                    timed(&mut core.state, peer, Way::Pull, wanted, since);
+                    timed(&mut core.state, peer, Delivery::Pull, wanted, since);
                     return core.state.finish(index);
                 }
                 Ok(false) => {}
@@ -74,7 +74,7 @@ pub(crate) fn answer_request(core: &mut Core, index: u32) {
 /// The way of a message that can be pulled.
 fn turn(core: &mut Core, index: u32, beside: u8, wanted: u64) -> Turn {
     let alone = Turn {
-        way: Way::Pull,
+        way: Delivery::Pull,
         timed: false,
     };
     match core.state.requests.receive(index) {
@@ -168,14 +168,14 @@ pub(crate) fn arrived(state: &mut State, index: u32, at: u64, bytes: u64) {
     task.got += bytes;
     if task.got >= task.wanted {
         let (peer, wanted, since) = (task.peer, task.wanted, task.since.take());
-        timed(state, peer, Way::Stream, wanted, since);
+        timed(state, peer, Delivery::Stream, wanted, since);
         state.finish(index);
     }
 }
 
 /// A message that was begun at this time, if it was timed, is here.
 #[inline]
-fn timed(state: &mut State, peer: Peer, way: Way, bytes: u64, since: Option<Instant>) {
+fn timed(state: &mut State, peer: Peer, way: Delivery, bytes: u64, since: Option<Instant>) {
     if let Some(since) = since {
         let time = u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX);
         state.ways.entry(peer).or_default().took(way, bytes, time);

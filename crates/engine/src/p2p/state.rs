@@ -14,7 +14,7 @@ use isthmus_wire::frame::{Header, Kind};
 
 use crate::base::callbacks::Callbacks;
 use crate::base::peers::{Acquaintance, PeerState};
-use crate::base::request::Part;
+use crate::base::request::CompletedPart;
 use crate::base::requests::{NONE, Requests};
 use crate::base::work::{CHUNK, Work};
 use crate::machine::Machines;
@@ -241,7 +241,7 @@ impl State {
             let plan = self.requests.name(owner);
             self.fail_owner(index, owner);
             let bytes = self.requests.remove(index).bytes;
-            self.work.push_back(Work::Part(Part {
+            self.work.push_back(Work::Part(CompletedPart {
                 of: plan,
                 number: step,
                 bytes,

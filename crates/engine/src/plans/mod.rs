@@ -7,7 +7,7 @@ pub(crate) mod plan;
 pub(crate) mod scratch;
 pub(crate) mod staged;
 
-use crate::base::request::Part;
+use crate::base::request::CompletedPart;
 use crate::groups::meeting::Groups;
 use crate::mismatch::Known;
 use crate::p2p::Core;
@@ -44,7 +44,7 @@ impl AtOdds {
 }
 
 /// A completed step of a plan that only a thread of the user may go on with.
-type Postponed = Part;
+type Postponed = CompletedPart;
 
 /// The machine that executes plans.
 pub(crate) struct Plans {

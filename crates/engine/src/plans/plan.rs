@@ -8,7 +8,7 @@ use isthmus_wire::frame::{Header, Kind};
 use isthmus_wire::waiting::Item;
 
 use crate::base::buffer::transfer;
-use crate::base::request::Part;
+use crate::base::request::CompletedPart;
 use crate::base::requests::{NONE, Outcome, Owned, Owner};
 use crate::machine::Machine;
 use crate::mismatch::asking::{compare_kept, error_of, known_of, question};
@@ -30,7 +30,7 @@ const POOL: usize = 16;
 
 impl<'a> Machine<Hands<'a>> for Plans {
     /// A step that was started has completed; if it was a receive, of so many bytes.
-    fn completed(&mut self, with: &mut Hands<'a>, part: Part) {
+    fn completed(&mut self, with: &mut Hands<'a>, part: CompletedPart) {
         let Some((Owner::Plans, index)) = with.core.owner(part.of) else {
             return;
         };

@@ -19,14 +19,14 @@ pub(crate) struct Staged {
     /// What the plan uses.
     pub(super) buffer: BoundBuffer,
     memory: OwnMemory,
-    parts: Vec<Part>,
+    parts: Vec<Chunk>,
     /// What holds data: read from the user's buffer, or written by the plan.
     known: Ranges,
     written: Ranges,
 }
 
 #[derive(Debug)]
-struct Part {
+struct Chunk {
     /// First byte in the stream.
     start: u64,
     length: u64,
@@ -52,7 +52,7 @@ fn conversion(what: isthmus_datatype::ConversionError) -> EngineError {
 impl Staged {
     /// The buffer in this form; `None` if it is the same there.
     pub(crate) fn new(buffer: &BoundBuffer, form: Representation) -> Result<Option<Self>, EngineError> {
-        let mut parts: Vec<Part> = Vec::new();
+        let mut parts: Vec<Chunk> = Vec::new();
         let mut start = 0u64;
         let mut push = |block: &Block| {
             let foreign = match &block.described {
@@ -63,7 +63,7 @@ impl Staged {
                 (Some(foreign), Some(described)) => foreign.bytes(described.count).map_err(outside)?,
                 _ => block.length,
             };
-            parts.push(Part {
+            parts.push(Chunk {
                 start,
                 length,
                 block: block.clone(),
@@ -124,12 +124,12 @@ impl Staged {
     }
 }
 
-fn overlapping(parts: &[Part], from: u64, to: u64) -> impl Iterator<Item = &Part> {
+fn overlapping(parts: &[Chunk], from: u64, to: u64) -> impl Iterator<Item = &Chunk> {
     let first = parts.partition_point(|part| part.start + part.length <= from);
     parts[first..].iter().take_while(move |part| part.start < to)
 }
 
-impl Part {
+impl Chunk {
     /// The bytes `from .. to` of the stream that are in this part, counted from its start.
     fn inside(&self, from: u64, to: u64) -> (u64, u64) {
         (

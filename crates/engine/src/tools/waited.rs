@@ -76,7 +76,7 @@ impl Default for Last {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Row {
+struct WaitTotal {
     call: &'static str,
     what: Awaited,
     level: u8,
@@ -91,7 +91,7 @@ struct Inner {
     since: AtomicU64,
     /// The MPI function that the calling thread is in.
     call: fn() -> &'static str,
-    rows: Mutex<Vec<Row>>,
+    rows: Mutex<Vec<WaitTotal>>,
 }
 
 /// The waits of a process, for threads without the engine too.
@@ -113,7 +113,7 @@ impl Waited {
         (self.0.call)()
     }
 
-    fn rows(&self) -> MutexGuard<'_, Vec<Row>> {
+    fn rows(&self) -> MutexGuard<'_, Vec<WaitTotal>> {
         // A panic elsewhere cannot leave them in a bad state.
         self.0.rows.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -134,7 +134,7 @@ impl Waited {
         self.0.since.store(0, Ordering::Relaxed);
         let (call, time) = (self.call(), nanoseconds(began.elapsed()));
         let mut rows = self.rows();
-        let same = |row: &&mut Row| std::ptr::eq(row.call, call) && (row.what, row.level) == (what, level);
+        let same = |row: &&mut WaitTotal| std::ptr::eq(row.call, call) && (row.what, row.level) == (what, level);
         if let Some(row) = rows.iter_mut().find(same) {
             row.times += u64::from(over);
             row.nanoseconds = row.nanoseconds.saturating_add(time);
@@ -149,7 +149,7 @@ impl Waited {
             }
             return;
         }
-        rows.push(Row {
+        rows.push(WaitTotal {
             call,
             what,
             level,

@@ -11,7 +11,7 @@ use std::fmt;
 
 use isthmus_datatype::raw::{OwnMemory, ReadMemory, WriteMemory};
 use isthmus_schedule::{self as schedule, Call};
-use isthmus_transport::native::{Collective, General, Kind, Row};
+use isthmus_transport::native::{Collective, General, Kind, UnequalBlocks};
 
 use crate::base::binding::Blocks;
 use crate::p2p::Core;
@@ -96,8 +96,8 @@ impl NativeOperation {
             into: None,
             count,
             reduction: reduction.filter(|_| reduces),
-            given: Row::default(),
-            taken: Row::default(),
+            given: UnequalBlocks::default(),
+            taken: UnequalBlocks::default(),
         };
         let mut this = Self {
             general,
@@ -145,7 +145,7 @@ impl NativeOperation {
         if !matches!(buffer.blocks, Blocks::None) {
             self.general.from = Some(from);
         }
-        self.general.given = Row { sizes: row, places };
+        self.general.given = UnequalBlocks { sizes: row, places };
     }
 
     /// `keep`: what is there is read too.
@@ -167,7 +167,7 @@ impl NativeOperation {
         if !matches!(buffer.blocks, Blocks::None) {
             self.general.into = Some(into);
         }
-        self.general.taken = Row { sizes: row, places };
+        self.general.taken = UnequalBlocks { sizes: row, places };
     }
 
     /// No more than so many bytes are the result.

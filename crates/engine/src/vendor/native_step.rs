@@ -11,7 +11,7 @@
 use isthmus_datatype::raw::{OwnMemory, ReadMemory, WriteMemory};
 use isthmus_schedule::Operation as What;
 use isthmus_schedule::step::{Circle, Together};
-use isthmus_transport::native::{General, Row};
+use isthmus_transport::native::{General, UnequalBlocks};
 
 use crate::base::binding::{Side, Sides};
 use crate::base::requests::Outcome;
@@ -121,8 +121,8 @@ impl Vendor {
             into: None,
             count: if reduces { step.block } else { bytes(step.block) },
             reduction: sides.computes.filter(|_| reduces),
-            given: Row::default(),
-            taken: Row::default(),
+            given: UnequalBlocks::default(),
+            taken: UnequalBlocks::default(),
         };
         let (mut between, mut outcome) = (None, None);
         if let Some(take) = &sides.take {

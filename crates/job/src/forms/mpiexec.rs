@@ -11,7 +11,7 @@ use crate::forms::{Described, Form, Input};
 use crate::model::{Contact, Job, Program, Subjob};
 use crate::placement::{self, Placement, Said};
 use crate::transfer::parse_shared;
-use isthmus_topology::processors::Part;
+use isthmus_topology::processors::HardwareType;
 use options::{OTHERS, assignment, attached, instead, no_rankfile, option, takes_value, unknown};
 pub use options::{initial_errhandler, option_names, option_with_value};
 pub(crate) use pool::{Pool, spread};
@@ -63,7 +63,7 @@ pub trait Outside {
     /// Whether this name or address is that of the machine that we are on.
     fn is_own(&mut self, host: &str) -> bool;
     /// How many of these parts the machine that we are on has.
-    fn parts(&mut self, part: Part) -> usize;
+    fn parts(&mut self, part: HardwareType) -> usize;
     /// The nodes of the allocation that we are in, and their local network.
     fn allocated(&mut self) -> Result<Option<(Vec<Host>, String)>, JobErrors>;
 }

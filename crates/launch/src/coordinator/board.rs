@@ -5,7 +5,7 @@ use crate::progress::{Progress, expected};
 use isthmus_job::coallocation::{State, Subjobs};
 use isthmus_job::numbering::Machine;
 use isthmus_wire::control::Standing;
-use isthmus_wire::grid::{Arrival, Part};
+use isthmus_wire::grid::{Arrival, NodeProcesses};
 
 /// What is known of a subjob.
 struct Known {
@@ -67,7 +67,7 @@ impl Board {
     }
 
     /// Its processes run, in these parts.
-    pub(super) fn start(&mut self, site: usize, parts: Vec<Part>) {
+    pub(super) fn start(&mut self, site: usize, parts: Vec<NodeProcesses>) {
         self.known[site].machine.parts = parts;
     }
 

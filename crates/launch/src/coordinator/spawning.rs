@@ -6,13 +6,13 @@ use super::answering;
 use super::open::Process;
 use super::pending::{Asker, Pending};
 use crate::hold;
-use crate::spawned::{Place, Spawn, further};
+use crate::spawned::{Spawn, SpawnHost, further};
 use isthmus_job::coallocation::add;
 use isthmus_job::model::MAX_PROCESSES;
 use isthmus_job::{Contact, Subjob};
 use isthmus_wire::control::Reply;
 use isthmus_wire::grid::Input;
-use isthmus_wire::question::{Answer, Kind, Part, Refusal, Said};
+use isthmus_wire::question::{Answer, Kind, Refusal, Said, SpawnProgram};
 
 /// The variable with the port that processes connect to as children do to their parents.
 const PORT: &str = isthmus_settings::PARENT_PORT.name;
@@ -23,7 +23,7 @@ pub(super) fn begin(
     by: Process,
     question: u64,
     port: &str,
-    parts: &[Part],
+    parts: &[SpawnProgram],
 ) -> Option<Result<Said, Refusal>> {
     let (subjobs, counts) = match subjobs(job, by.0, port, parts) {
         Ok(found) => found,
@@ -71,10 +71,15 @@ fn allowed(job: &Coordinator, counts: &[u32]) -> Result<(), Refusal> {
     }
 }
 
-fn subjobs(job: &Coordinator, own: usize, port: &str, parts: &[Part]) -> Result<(Vec<Subjob>, Vec<u32>), Refusal> {
+fn subjobs(
+    job: &Coordinator,
+    own: usize,
+    port: &str,
+    parts: &[SpawnProgram],
+) -> Result<(Vec<Subjob>, Vec<u32>), Refusal> {
     // Machines are those of the job as it began; what was spawned is at one of them.
     let planned = job.job.subjobs().len();
-    let place = |site: usize| Place {
+    let place = |site: usize| SpawnHost {
         subjob: &job.subjobs[site],
         host: job.connections.host(site),
     };
@@ -82,8 +87,8 @@ fn subjobs(job: &Coordinator, own: usize, port: &str, parts: &[Part]) -> Result<
     let further = further(&words, &job.shared.options.catalogue)
         .map_err(|error| Refusal::new(Kind::NotStarted, format!("ISTHMUS_SPAWN_SITES: {error}")))?;
     let own_sites = (0..planned).map(place);
-    let others = further.iter().map(|subjob| Place { subjob, host: "" });
-    let places: Vec<Place<'_>> = own_sites.chain(others).collect();
+    let others = further.iter().map(|subjob| SpawnHost { subjob, host: "" });
+    let places: Vec<SpawnHost<'_>> = own_sites.chain(others).collect();
     let own = match own < planned {
         true => own,
         // A child is where some part of the job is.

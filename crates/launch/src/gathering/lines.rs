@@ -5,7 +5,7 @@
 use super::door::{Came, News};
 use super::place::Held;
 use super::stream::{LONGEST, receive, send};
-use isthmus_job::gathering::Place;
+use isthmus_job::gathering::PartSubjob;
 use isthmus_reach::Failure;
 use isthmus_wire::gathering::{FromPart, Said, ToPart};
 use std::collections::{BTreeMap, HashMap};
@@ -116,7 +116,7 @@ pub(crate) struct Gathered {
 
 impl Gathered {
     /// All parts of a world, at these places in the job; `host`: where each was started.
-    pub(super) fn new(parts: BTreeMap<u32, Part>, places: &[Place], host: impl Fn(u32) -> String) -> Self {
+    pub(super) fn new(parts: BTreeMap<u32, Part>, places: &[PartSubjob], host: impl Fn(u32) -> String) -> Self {
         let gathered = Self::default();
         for (number, part) in parts {
             let own = places.iter().filter(|place| place.part == number);

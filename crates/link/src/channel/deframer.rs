@@ -7,7 +7,7 @@ use super::Violation;
 
 /// What comes out, in order.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Part<'a> {
+pub enum Deframed<'a> {
     /// A segment begins.
     Head(Segment),
     /// Some of what follows its header.
@@ -45,16 +45,16 @@ impl Deframer {
     pub fn feed<E: From<Violation>>(
         &mut self,
         mut bytes: &[u8],
-        to: &mut dyn FnMut(Part<'_>) -> Result<(), E>,
+        to: &mut dyn FnMut(Deframed<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         while !bytes.is_empty() {
             if self.left > 0 {
                 let n = bytes.len().min(self.left);
                 self.left -= n;
-                to(Part::Bytes(&bytes[..n]))?;
+                to(Deframed::Bytes(&bytes[..n]))?;
                 bytes = &bytes[n..];
                 if self.left == 0 {
-                    to(Part::End)?;
+                    to(Deframed::End)?;
                 }
                 continue;
             }
@@ -66,9 +66,9 @@ impl Deframer {
                 self.have = 0;
                 let segment = Segment::decode(&self.head).map_err(Violation::Segment)?;
                 self.left = segment.length as usize;
-                to(Part::Head(segment))?;
+                to(Deframed::Head(segment))?;
                 if self.left == 0 {
-                    to(Part::End)?;
+                    to(Deframed::End)?;
                 }
             }
         }
@@ -93,11 +93,11 @@ mod tests {
         for step in [1, 31, 32, 33, 1000] {
             let (mut deframer, mut heads, mut bytes, mut ends) = (Deframer::default(), vec![], 0, 0);
             for piece in stream.chunks(step) {
-                let mut to = |part: Part<'_>| -> Result<(), Violation> {
+                let mut to = |part: Deframed<'_>| -> Result<(), Violation> {
                     match part {
-                        Part::Head(h) => heads.push(h),
-                        Part::Bytes(b) => bytes += b.len(),
-                        Part::End => ends += 1,
+                        Deframed::Head(h) => heads.push(h),
+                        Deframed::Bytes(b) => bytes += b.len(),
+                        Deframed::End => ends += 1,
                     }
                     Ok(())
                 };

@@ -23,9 +23,9 @@ mod outgoing;
 mod seen;
 mod vigil;
 
-pub use deframer::{Deframer, Part};
+pub use deframer::{Deframed, Deframer};
 pub use incoming::{Incoming, REORDER_BYTES};
-pub use outgoing::{Outgoing, Piece, Place};
+pub use outgoing::{Outgoing, Piece, SegmentPlace};
 pub use seen::{MAX_GAPS, Seen};
 pub use vigil::{ACK_BYTES, ACK_DELAY, Begun, Duty, Receipts, SILENCE, Vigil};
 

@@ -9,7 +9,7 @@ use super::{ConnectionId, Violation};
 
 /// Where a segment belongs at the receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum SegmentPlace {
     /// In the stream of frames of a queue.
     Ordered {
         /// Which queue.
@@ -32,7 +32,7 @@ pub struct Piece<P> {
     /// From 1, in the order in which they were first sent.
     pub number: u64,
     /// Where it belongs.
-    pub place: Place,
+    pub place: SegmentPlace,
     /// What holds the bytes.
     pub payload: P,
 }
@@ -46,11 +46,11 @@ impl<P> Piece<P> {
             ..Segment::control(Kind::Ordered, self.number)
         };
         match self.place {
-            Place::Ordered { queue, position } => {
+            SegmentPlace::Ordered { queue, position } => {
                 header.queue = queue;
                 header.position = position;
             }
-            Place::Fragment { token, offset } => {
+            SegmentPlace::Fragment { token, offset } => {
                 header.kind = Kind::Fragment;
                 header.position = offset;
                 header.token = token;
@@ -91,9 +91,9 @@ impl<P> Default for Outgoing<P> {
 
 impl<P> Outgoing<P> {
     /// There is a new connection.
-    pub fn open(&mut self, lane: ConnectionId) {
+    pub fn open(&mut self, id: ConnectionId) {
         self.flights.insert(
-            lane,
+            id,
             Flight {
                 sent: 0,
                 acknowledged: 0,
@@ -103,16 +103,16 @@ impl<P> Outgoing<P> {
     }
 
     /// A new segment leaves on this connection; `None` if there is no such connection.
-    pub fn send(&mut self, lane: ConnectionId, place: Place, payload: P) -> Option<&Piece<P>> {
-        let flight = self.flights.get_mut(&lane)?;
+    pub fn send(&mut self, id: ConnectionId, place: SegmentPlace, payload: P) -> Option<&Piece<P>> {
+        let flight = self.flights.get_mut(&id)?;
         let number = self.next;
         self.next += 1;
         Some(flight.push(Piece { number, place, payload }))
     }
 
     /// The next segment of a broken connection leaves on this one.
-    pub fn send_again(&mut self, lane: ConnectionId) -> Option<&Piece<P>> {
-        let flight = self.flights.get_mut(&lane)?;
+    pub fn send_again(&mut self, id: ConnectionId) -> Option<&Piece<P>> {
+        let flight = self.flights.get_mut(&id)?;
         let (_, piece) = self.again.pop_first()?;
         self.resent += 1;
         Some(flight.push(piece))
@@ -131,10 +131,10 @@ impl<P> Outgoing<P> {
     /// So many segments in all have arrived on this connection. Gives those that are new among them.
     pub fn acknowledged(
         &mut self,
-        lane: ConnectionId,
+        id: ConnectionId,
         count: u64,
     ) -> Result<impl Iterator<Item = Piece<P>> + '_, Violation> {
-        let (new, pieces) = match self.flights.get_mut(&lane) {
+        let (new, pieces) = match self.flights.get_mut(&id) {
             None => (0, None),
             Some(flight) if count > flight.sent => {
                 let sent = flight.sent;
@@ -151,8 +151,8 @@ impl<P> Outgoing<P> {
     }
 
     /// The connection is gone.
-    pub fn lost(&mut self, lane: ConnectionId) {
-        if let Some(flight) = self.flights.remove(&lane) {
+    pub fn lost(&mut self, id: ConnectionId) {
+        if let Some(flight) = self.flights.remove(&id) {
             self.again.extend(flight.pieces.into_iter().map(|p| (p.number, p)));
         }
     }
@@ -164,13 +164,13 @@ impl<P> Outgoing<P> {
     }
 
     /// Segments that were given to this connection.
-    pub fn sent(&self, lane: ConnectionId) -> u64 {
-        self.flights.get(&lane).map_or(0, |f| f.sent)
+    pub fn sent(&self, id: ConnectionId) -> u64 {
+        self.flights.get(&id).map_or(0, |f| f.sent)
     }
 
     /// Segments that were not acknowledged on this connection.
-    pub fn in_flight(&self, lane: ConnectionId) -> usize {
-        self.flights.get(&lane).map_or(0, |f| f.pieces.len())
+    pub fn in_flight(&self, id: ConnectionId) -> usize {
+        self.flights.get(&id).map_or(0, |f| f.pieces.len())
     }
 
     /// Everything that was sent was acknowledged.
@@ -210,15 +210,15 @@ impl<P> Flight<P> {
 mod tests {
     use super::*;
 
-    const AT: Place = Place::Ordered { queue: 0, position: 0 };
+    const AT: SegmentPlace = SegmentPlace::Ordered { queue: 0, position: 0 };
 
     #[test]
     fn what_was_not_acknowledged_goes_again_unless_it_has_arrived() {
         let mut out = Outgoing::default();
         out.open(1);
         out.open(2);
-        for (lane, payload) in [(1, 'a'), (2, 'b'), (1, 'c'), (1, 'd')] {
-            out.send(lane, AT, payload).unwrap();
+        for (id, payload) in [(1, 'a'), (2, 'b'), (1, 'c'), (1, 'd')] {
+            out.send(id, AT, payload).unwrap();
         }
         assert!(out.send(3, AT, 'x').is_none());
         let got: Vec<char> = out.acknowledged(1, 1).unwrap().map(|p| p.payload).collect();

@@ -211,7 +211,7 @@ pub struct Life<C> {
     state: State,
     /// Its connections.
     pub lines: BTreeMap<ConnectionId, C>,
-    next_lane: ConnectionId,
+    next_id: ConnectionId,
     /// Connections that are being made beside those.
     coming: usize,
     seen: Seen,
@@ -226,7 +226,7 @@ impl<C> Default for Life<C> {
         Self {
             state: State::Idle,
             lines: BTreeMap::new(),
-            next_lane: 0,
+            next_id: 0,
             coming: 0,
             seen: Seen::Nowhere,
             kinds_at: Duration::ZERO,
@@ -328,13 +328,13 @@ impl<C: Carrier> Life<C> {
     }
 
     /// A name for a connection, never used twice.
-    pub fn next_lane(&mut self) -> ConnectionId {
-        self.next_lane += 1;
-        self.next_lane - 1
+    pub fn next_id(&mut self) -> ConnectionId {
+        self.next_id += 1;
+        self.next_id - 1
     }
 
     /// A connection is proven to be the peer's. What the channel was away for until now.
-    pub fn handle_opened(&mut self, lane: ConnectionId, carrier: C, how: Opening) -> Option<Away> {
+    pub fn handle_opened(&mut self, id: ConnectionId, carrier: C, how: Opening) -> Option<Away> {
         let (purpose, is_better) = (carrier.line().purpose, carrier.line().is_better());
         if purpose.is_more() {
             self.coming = self.coming.saturating_sub(usize::from(how.dialled));
@@ -348,7 +348,7 @@ impl<C: Carrier> Life<C> {
                 None => Seen::Nowhere,
             };
         }
-        self.lines.insert(lane, carrier);
+        self.lines.insert(id, carrier);
         if self.state == State::Farewell {
             self.say_farewell();
             return None;
@@ -362,8 +362,8 @@ impl<C: Carrier> Life<C> {
     /// The peer has said on this connection what it has. Where it is a better one, those that gateways carry are not
     /// needed any more: these. Had they been closed before, the peer might have learnt of that first and thought the
     /// link broken.
-    pub fn handle_hello(&mut self, lane: ConnectionId) -> Vec<ConnectionId> {
-        let Some(carrier) = self.lines.get_mut(&lane) else {
+    pub fn handle_hello(&mut self, id: ConnectionId) -> Vec<ConnectionId> {
+        let Some(carrier) = self.lines.get_mut(&id) else {
             return Vec::new();
         };
         carrier.line_mut().greeted();
@@ -371,12 +371,12 @@ impl<C: Carrier> Life<C> {
             return Vec::new();
         }
         let worse = self.lines.iter().filter(|(_, c)| c.line().is_worse());
-        worse.map(|(lane, _)| *lane).collect()
+        worse.map(|(id, _)| *id).collect()
     }
 
     /// How this connection would end the channel's being there, were it the last one.
-    pub fn end_of(&self, lane: ConnectionId, why: Down<'_>) -> End {
-        let carried = self.lines.get(&lane).is_some_and(|c| c.line().via.is_carried());
+    pub fn end_of(&self, id: ConnectionId, why: Down<'_>) -> End {
+        let carried = self.lines.get(&id).is_some_and(|c| c.line().via.is_carried());
         match why {
             Down::Silent(_) => End::Silent,
             Down::Ended(_) if carried => End::Handed,
@@ -450,10 +450,10 @@ impl<C: Carrier> Life<C> {
         if at.listens {
             match self.unended(at, awaited) {
                 Unended::Lost(time) => return Upkeep::NeverEnds(time),
-                Unended::Due { at, lanes } => (next, dead) = (at, lanes),
+                Unended::Due { at, ids } => (next, dead) = (at, ids),
             }
         }
-        for (first, (lane, carrier)) in self.lines.iter_mut().enumerate().map(|(i, c)| (i == 0, c)) {
+        for (first, (id, carrier)) in self.lines.iter_mut().enumerate().map(|(i, c)| (i == 0, c)) {
             if !at.listens {
                 // The peer must not think that nobody is there.
                 carrier.receipts().heard(now);
@@ -461,7 +461,7 @@ impl<C: Carrier> Life<C> {
                 carrier.begun().forgive(now);
             }
             say |= carrier.receipts().is_due(now);
-            let busy = in_flight(*lane) > 0 || !carrier.is_flushed();
+            let busy = in_flight(*id) > 0 || !carrier.is_flushed();
             match carrier.line_mut().vigil.duty(now, busy, first) {
                 Duty::Wait(until) => next = next.min(until),
                 Duty::Ask => {
@@ -473,7 +473,7 @@ impl<C: Carrier> Life<C> {
                     next = next.min(now + ASKED);
                 }
                 Duty::GiveUp if carrier.reaches() && carrier.line_mut().vigil.spare() => next = next.min(now),
-                Duty::GiveUp => dead.push((*lane, carrier.line().vigil.silence(now))),
+                Duty::GiveUp => dead.push((*id, carrier.line().vigil.silence(now))),
             }
             next = next.min(carrier.receipts().due_at().unwrap_or(Duration::MAX));
         }
@@ -482,9 +482,9 @@ impl<C: Carrier> Life<C> {
 
     /// Looks for what has not ended in time.
     fn unended(&mut self, moment: Moment, awaited: impl Fn(&C) -> bool) -> Unended {
-        let (mut at, mut lanes) = (Duration::MAX, Vec::new());
+        let (mut at, mut ids) = (Duration::MAX, Vec::new());
         let patience = (moment.patience + SILENCE).saturating_sub(moment.unended);
-        for (lane, carrier) in &mut self.lines {
+        for (id, carrier) in &mut self.lines {
             let begun = *carrier.begun();
             match begun.due(patience) {
                 Some(due) if moment.now < due => at = at.min(due),
@@ -492,11 +492,11 @@ impl<C: Carrier> Life<C> {
                 Some(_) if awaited(carrier) || !moment.unended.is_zero() => {
                     return Unended::Lost(moment.unended + begun.time(moment.now));
                 }
-                Some(_) => lanes.push((*lane, begun.time(moment.now))),
+                Some(_) => ids.push((*id, begun.time(moment.now))),
                 None => {}
             }
         }
-        Unended::Due { at, lanes }
+        Unended::Due { at, ids }
     }
 
     /// All processes have settled, and everything here was acknowledged. True: the farewell is said.
@@ -558,6 +558,6 @@ enum Unended {
     /// These connections have broken for the other end alone; the next look is due then.
     Due {
         at: Duration,
-        lanes: Vec<(ConnectionId, Duration)>,
+        ids: Vec<(ConnectionId, Duration)>,
     },
 }

@@ -4,7 +4,9 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use isthmus_link::channel::{Begun, ConnectionId, Deframer, Incoming, Outgoing, Part, Place, Receipts, Violation};
+use isthmus_link::channel::{
+    Begun, ConnectionId, Deframed, Deframer, Incoming, Outgoing, Receipts, SegmentPlace, Violation,
+};
 use isthmus_link::dial::{Cause, Dial};
 use isthmus_link::filling::{Asked, Filling, Use};
 use isthmus_link::ladder::{Rung, direct};
@@ -165,21 +167,21 @@ impl End {
     }
 
     /// What this connection sends next.
-    fn next_piece(&mut self, lane: ConnectionId, takes: Takes) -> Option<Vec<u8>> {
+    fn next_piece(&mut self, id: ConnectionId, takes: Takes) -> Option<Vec<u8>> {
         let again = self.out.first_again().is_some_and(|p| takes.takes(p.payload.class));
         let piece = if again {
-            self.out.send_again(lane)?
+            self.out.send_again(id)?
         } else {
             let ready = |class: &Class| takes.takes(*class) && !self.waiting[*class as usize].is_empty();
             let class = CLASSES.into_iter().find(ready)?;
             let message = self.waiting[class as usize].pop_front()?;
             let position = &mut self.position[class as usize];
-            let place = Place::Ordered {
+            let place = SegmentPlace::Ordered {
                 queue: class as u8,
                 position: *position,
             };
             *position += message.bytes.len() as u64;
-            self.out.send(lane, place, message)?
+            self.out.send(id, place, message)?
         };
         let bytes = &piece.payload.bytes;
         Some([&piece.header(bytes.len(), 0).encode()[..], bytes].concat())
@@ -274,8 +276,8 @@ impl End {
         dialled: Option<By>,
         by: By,
     ) -> ConnectionId {
-        for lane in world.ends[me].life.replaced(purpose) {
-            Self::drop_lane(world, me, lane);
+        for id in world.ends[me].life.replaced(purpose) {
+            Self::drop_connection(world, me, id);
         }
         let now = world.now;
         let other = match by {
@@ -287,7 +289,7 @@ impl End {
             By::Gateway | By::Call => Via::OurGateway,
         });
         let end = &mut world.ends[me];
-        let lane = end.life.next_lane();
+        let id = end.life.next_id();
         let wire = Wire {
             line: Line::new(purpose, via, now),
             number,
@@ -303,8 +305,8 @@ impl End {
             address: Some(other),
             by_gateway: end.life.address() == Some(gateway()),
         };
-        end.out.open(lane);
-        end.cuts += u32::from(end.life.handle_opened(lane, wire, how).is_some());
+        end.out.open(id);
+        end.cuts += u32::from(end.life.handle_opened(id, wire, how).is_some());
         end.opened += 1;
         end.alarm = now;
         if !purpose.is_more() {
@@ -316,23 +318,23 @@ impl End {
                 }
             }
         }
-        lane
+        id
     }
 
-    fn drop_lane(world: &mut World, me: usize, lane: ConnectionId) {
-        world.ends[me].out.lost(lane);
-        if let Some(wire) = world.ends[me].life.lines.remove(&lane) {
+    fn drop_connection(world: &mut World, me: usize, id: ConnectionId) {
+        world.ends[me].out.lost(id);
+        if let Some(wire) = world.ends[me].life.lines.remove(&id) {
             world.close(wire.number, me);
         }
     }
 
-    pub(super) fn lane_down(world: &mut World, me: usize, lane: ConnectionId, why: Down<'_>) {
+    pub(super) fn connection_down(world: &mut World, me: usize, id: ConnectionId, why: Down<'_>) {
         let end = &mut world.ends[me];
-        if !end.life.lines.contains_key(&lane) {
+        if !end.life.lines.contains_key(&id) {
             return;
         }
-        let how = end.life.end_of(lane, why);
-        Self::drop_lane(world, me, lane);
+        let how = end.life.end_of(id, why);
+        Self::drop_connection(world, me, id);
         let (now, end) = (world.now, &mut world.ends[me]);
         let last_word = end.farewell || end.closing;
         let gone = end.life.handle_lost(how, why.to_string(), last_word, now);
@@ -345,21 +347,21 @@ impl End {
         world.ends[me].alarm = now;
     }
 
-    pub(super) fn hear(world: &mut World, me: usize, lane: ConnectionId, bytes: &[u8]) {
+    pub(super) fn hear(world: &mut World, me: usize, id: ConnectionId, bytes: &[u8]) {
         let (now, end) = (world.now, &mut world.ends[me]);
         end.alarm = now;
-        let Some(wire) = end.life.lines.get_mut(&lane) else {
+        let Some(wire) = end.life.lines.get_mut(&id) else {
             return;
         };
         wire.line.vigil.heard(now);
         let (mut told, mut ended) = (Vec::new(), false);
         let (collected, receipts, incoming) = (&mut wire.collected, &mut wire.receipts, &mut end.incoming);
         let got = &mut end.got;
-        let mut to = |part: Part<'_>| -> Result<(), Violation> {
+        let mut to = |part: Deframed<'_>| -> Result<(), Violation> {
             match part {
-                Part::Head(segment) => *collected = Some((segment, Vec::new())),
-                Part::Bytes(bytes) => collected.as_mut().unwrap().1.extend_from_slice(bytes),
-                Part::End => {
+                Deframed::Head(segment) => *collected = Some((segment, Vec::new())),
+                Deframed::Bytes(bytes) => collected.as_mut().unwrap().1.extend_from_slice(bytes),
+                Deframed::End => {
                     ended = true;
                     let (segment, bytes) = collected.take().unwrap();
                     match segment.kind {
@@ -383,12 +385,12 @@ impl End {
             match segment.kind {
                 Kind::Hello => {
                     end.out.arrived(&Hello::decode(&segment, &bytes).unwrap());
-                    for worse in end.life.handle_hello(lane) {
-                        Self::drop_lane(world, me, worse);
+                    for worse in end.life.handle_hello(id) {
+                        Self::drop_connection(world, me, worse);
                     }
                 }
                 Kind::Ack => {
-                    let arrived = end.out.acknowledged(lane, segment.number).unwrap();
+                    let arrived = end.out.acknowledged(id, segment.number).unwrap();
                     end.acknowledged += arrived.map(|p| p.payload.bytes.len() as u64).sum::<u64>();
                 }
                 Kind::Streams => Self::dial_more(world, me, segment.number as usize),
@@ -489,10 +491,10 @@ impl End {
         let (now, end) = (world.now, &mut world.ends[me]);
         let bands = end.life.bands(end.asked.latency, end.asked.bulk);
         let shares = end.life.shares(bands);
-        let lanes: Vec<ConnectionId> = end.life.lines.keys().copied().collect();
+        let ids: Vec<ConnectionId> = end.life.lines.keys().copied().collect();
         let mut leaving = Vec::new();
-        for (lane, takes) in lanes.into_iter().zip(shares) {
-            let Some(wire) = end.life.lines.get_mut(&lane) else {
+        for (id, takes) in ids.into_iter().zip(shares) {
+            let Some(wire) = end.life.lines.get_mut(&id) else {
                 continue;
             };
             if wire.receipts.is_due(now) {
@@ -501,8 +503,8 @@ impl End {
             }
             let (number, is_ready) = (wire.number, wire.line.is_ready());
             let mut said = vec![std::mem::take(&mut wire.said)];
-            while is_ready && end.out.in_flight(lane) < WINDOW {
-                let Some(piece) = end.next_piece(lane, takes) else {
+            while is_ready && end.out.in_flight(id) < WINDOW {
+                let Some(piece) = end.next_piece(id, takes) else {
                     break;
                 };
                 said.push(piece);
@@ -528,7 +530,7 @@ impl End {
             listens: true,
             unended: Duration::ZERO,
         };
-        let next = match life.handle_timeout(moment, |lane| out.in_flight(lane), |_| true) {
+        let next = match life.handle_timeout(moment, |id| out.in_flight(id), |_| true) {
             Upkeep::Away(end) => end,
             Upkeep::AwayTooLong => {
                 let report = world.ends[me].dial.as_ref().map(Dial::explain).unwrap_or_default();
@@ -536,8 +538,8 @@ impl End {
             }
             Upkeep::NeverEnds(time) => return Self::lose(world, me, format!("it has not ended it for {time:?}")),
             Upkeep::Connections { next, dead, .. } => {
-                for (lane, time) in dead {
-                    Self::lane_down(world, me, lane, Down::Silent(time));
+                for (id, time) in dead {
+                    Self::connection_down(world, me, id, Down::Silent(time));
                 }
                 next
             }

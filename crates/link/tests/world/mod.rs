@@ -77,7 +77,7 @@ struct Connection {
     dialler: usize,
     purpose: Purpose,
     by: By,
-    /// At each end: the attempt by its candidate, then the lane.
+    /// At each end: the attempt by its candidate, then the connection.
     at: [Option<ConnectionId>; 2],
     candidate: usize,
     open: bool,
@@ -257,7 +257,7 @@ impl World {
             return;
         }
         match connection.at[end] {
-            Some(lane) => End::lane_down(self, end, lane, isthmus_link::life::Down::Ended(why)),
+            Some(id) => End::connection_down(self, end, id, isthmus_link::life::Down::Ended(why)),
             None if connection.dialler == end => {
                 End::attempt_failed(
                     self,
@@ -303,7 +303,7 @@ impl World {
         let Some(connection) = self.connections.get_mut(&number) else {
             return;
         };
-        let (dialler, lane) = (connection.dialler, connection.at[to]);
+        let (dialler, id) = (connection.dialler, connection.at[to]);
         // The kernel of a process that has ended answers for it.
         if !self.lives[to] {
             if event == Event::Knock {
@@ -334,8 +334,8 @@ impl World {
                 }
             }
             Event::Bytes(bytes) => {
-                if let Some(lane) = lane {
-                    End::hear(self, to, lane, &bytes);
+                if let Some(id) = id {
+                    End::hear(self, to, id, &bytes);
                 }
             }
             Event::Closed => {
@@ -357,9 +357,9 @@ impl World {
         if !self.ends[end].admits(purpose, deciding, self.now) {
             return false;
         }
-        let lane = End::open(self, end, number, purpose, dialled, by);
+        let id = End::open(self, end, number, purpose, dialled, by);
         if let Some(connection) = self.connections.get_mut(&number) {
-            connection.at[end] = Some(lane);
+            connection.at[end] = Some(id);
         }
         self.say(format!("{end} has a connection for {purpose:?}"));
         true

@@ -13,7 +13,7 @@ use isthmus_schedule::step::Together;
 use super::planned::{Among, Planned, acting};
 use super::prepared::{Form, Performed, Prepared};
 use super::unequal::InCells;
-use super::way::Way;
+use super::way::Execution;
 use crate::comm::{Comm, usable};
 use crate::error::Result;
 use crate::slabs::Use;
@@ -135,10 +135,10 @@ impl Kept {
             && !planned.call.operation.is_neighborhood()
             && planned.binding.is_dense();
         let way = match planned.way(world, comm, Form::Persistent)? {
-            Way::Done | Way::NoPart => return Ok(Self::Nothing),
-            Way::SharedMemory(step) => Some(Meets::Together(step)),
-            Way::Cells(cells) => Some(Meets::Cells(cells)),
-            Way::Vendor(_) | Way::Plan(_) => None,
+            Execution::Done | Execution::NoPart => return Ok(Self::Nothing),
+            Execution::SharedMemory(step) => Some(Meets::Together(step)),
+            Execution::Cells(cells) => Some(Meets::Cells(cells)),
+            Execution::Vendor(_) | Execution::Plan(_) => None,
         };
         let slab = if way.is_some() {
             agree_on_slab(world, comm, For::Operation)?

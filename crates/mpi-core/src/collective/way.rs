@@ -19,7 +19,7 @@ use crate::nodes::may_take_steps;
 use crate::world::World;
 
 /// The answer.
-pub(super) enum Way {
+pub(super) enum Execution {
     /// No data move and nobody waits for anybody: nothing.
     Done,
     /// Nothing here, while others may have a part: along a topology, where each pair knows the lengths of its own, and
@@ -37,50 +37,50 @@ pub(super) enum Way {
 
 impl Planned {
     /// How it goes.
-    pub(super) fn way(&self, world: &World, comm: &Comm, form: Form) -> Result<Way> {
+    pub(super) fn way(&self, world: &World, comm: &Comm, form: Form) -> Result<Execution> {
         if self.is_empty(comm) {
-            return Ok(Way::Done);
+            return Ok(Execution::Done);
         }
         if self.has_no_part(comm) {
-            return Ok(Way::NoPart);
+            return Ok(Execution::NoPart);
         }
         // One that only begins goes to the vendor MPI first: while it is under way, others may take turns in memory.
         if form == Form::Nonblocking {
             if let Some(native) = self.natively(comm) {
-                return Ok(Way::Vendor(Box::new(native)));
+                return Ok(Execution::Vendor(Box::new(native)));
             }
         }
         if let Some(step) = self.step_together(world, acting(comm)) {
-            return Ok(Way::SharedMemory(step));
+            return Ok(Execution::SharedMemory(step));
         }
         if let Some(cells) = self.in_cells(world, acting(comm)) {
-            return Ok(Way::Cells(cells));
+            return Ok(Execution::Cells(cells));
         }
         if form != Form::Blocking {
-            return Ok(Way::Plan(Steps::None));
+            return Ok(Execution::Plan(Steps::None));
         }
         if let Some(native) = self.natively(comm) {
-            return Ok(Way::Vendor(Box::new(native)));
+            return Ok(Execution::Vendor(Box::new(native)));
         }
-        Ok(Way::Plan(self.steps_together(world, comm)?))
+        Ok(Execution::Plan(self.steps_together(world, comm)?))
     }
 
     /// Does this process's part and waits for its end.
     pub(super) fn run(mut self, world: &World, comm: &Comm) -> Result<()> {
         self.in_turn(comm);
         match self.way(world, comm, Form::Blocking)? {
-            Way::Done => {
+            Execution::Done => {
                 acting(comm).have_nothing_to_do(world, self.call.operation);
                 Ok(())
             }
-            Way::NoPart => {
+            Execution::NoPart => {
                 self.leave_out(world, acting(comm));
                 Ok(())
             }
-            Way::SharedMemory(step) => self.run_in_memory(world, comm, &step),
-            Way::Cells(cells) => self.run_in_cells(world, acting(comm), cells),
-            Way::Vendor(native) => self.run_there(world, comm, *native),
-            Way::Plan(steps) => self.run_plan(world, comm, steps),
+            Execution::SharedMemory(step) => self.run_in_memory(world, comm, &step),
+            Execution::Cells(cells) => self.run_in_cells(world, acting(comm), cells),
+            Execution::Vendor(native) => self.run_there(world, comm, *native),
+            Execution::Plan(steps) => self.run_plan(world, comm, steps),
         }
     }
 
@@ -89,25 +89,25 @@ impl Planned {
     pub(super) fn start(mut self, world: &World, comm: &Comm) -> Result<Option<Request>> {
         self.in_turn(comm);
         match self.way(world, comm, Form::Nonblocking)? {
-            Way::Done => {
+            Execution::Done => {
                 acting(comm).have_nothing_to_do(world, self.call.operation);
                 Ok(None)
             }
-            Way::NoPart => {
+            Execution::NoPart => {
                 self.leave_out(world, acting(comm));
                 Ok(None)
             }
-            Way::SharedMemory(step) => match self.start_in_memory(world, acting(comm), &step) {
+            Execution::SharedMemory(step) => match self.start_in_memory(world, acting(comm), &step) {
                 Some(begun) => Ok(begun),
                 // A tool watches plans, so it is one; it has the same step.
                 None => self.start_plan(world, comm).map(Some),
             },
-            Way::Cells(cells) => {
+            Execution::Cells(cells) => {
                 let acting = acting(comm);
                 self.start_in_cells(world, acting.channel(), acting.next_sequence(), &cells)
             }
-            Way::Vendor(native) => Ok(Some(self.start_there(world, comm, *native))),
-            Way::Plan(_) => self.start_plan(world, comm).map(Some),
+            Execution::Vendor(native) => Ok(Some(self.start_there(world, comm, *native))),
+            Execution::Plan(_) => self.start_plan(world, comm).map(Some),
         }
     }
 

@@ -35,7 +35,7 @@ pub struct Sender<'a> {
 }
 
 /// How a message in one piece goes, if the program has asked for nothing unusual.
-enum Way {
+enum SendPath {
     /// As one of the vendor MPI, where those of a communicator that was revoked find out.
     Vendor,
     /// Straight into the queue of its receiver, or straight from that of its sender.
@@ -45,13 +45,13 @@ enum Way {
 }
 
 #[inline(always)]
-fn way(world: &World, comm: &Comm) -> Way {
+fn way(world: &World, comm: &Comm) -> SendPath {
     if world.unlike() {
-        Way::General
+        SendPath::General
     } else if comm.channel().special.is_any() {
-        Way::Vendor
+        SendPath::Vendor
     } else {
-        Way::AtOnce
+        SendPath::AtOnce
     }
 }
 
@@ -59,19 +59,19 @@ fn way(world: &World, comm: &Comm) -> Way {
 #[inline(always)]
 pub fn send_piece(world: &World, to: Receiver<'_>, memory: &ReadMemory, length: u64) -> Option<Result<()>> {
     match way(world, to.comm) {
-        Way::AtOnce => {
+        SendPath::AtOnce => {
             let mut engine = world.engine().lock();
             let sent = memory.with(0, length as usize, |data| {
                 engine.send_at_once(to.comm.channel(), to.rank, to.tag, data)
             });
             sent.then_some(Ok(()))
         }
-        Way::Vendor => {
+        SendPath::Vendor => {
             let data = (memory.clone(), length);
             let sent = world.engine().send_natively(to.comm.channel(), to.rank, to.tag, data);
             Some(sent.map_err(|error| Error::from(&error)))
         }
-        Way::General => None,
+        SendPath::General => None,
     }
 }
 
@@ -79,13 +79,13 @@ pub fn send_piece(world: &World, to: Receiver<'_>, memory: &ReadMemory, length: 
 #[inline(always)]
 pub fn isend_piece(world: &World, to: Receiver<'_>, memory: &ReadMemory, length: u64) -> Option<Sent> {
     match way(world, to.comm) {
-        Way::AtOnce => {
+        SendPath::AtOnce => {
             let mut engine = world.engine().lock();
             memory.with(0, length as usize, |data| {
                 engine.isend_at_once(to.comm.channel(), to.rank, to.tag, data)
             })
         }
-        Way::Vendor | Way::General => None,
+        SendPath::Vendor | SendPath::General => None,
     }
 }
 
@@ -148,9 +148,9 @@ pub fn irecv_briefly(world: &World, from: Receiver<'_>, memory: WriteMemory, roo
 pub fn receive_piece(world: &World, from: Sender<'_>, memory: WriteMemory, room: u64) -> Direct {
     let engine = world.engine();
     match way(world, from.comm) {
-        Way::AtOnce => engine.receive_directly(from.comm.channel(), from.rank, from.tag, memory, room),
-        Way::Vendor => engine.receive_natively(from.comm.channel(), from.rank, from.tag, memory, room),
-        Way::General => Direct::Nothing,
+        SendPath::AtOnce => engine.receive_directly(from.comm.channel(), from.rank, from.tag, memory, room),
+        SendPath::Vendor => engine.receive_natively(from.comm.channel(), from.rank, from.tag, memory, room),
+        SendPath::General => Direct::Nothing,
     }
 }
 
@@ -165,11 +165,11 @@ pub fn irecv_piece(
     room: u64,
 ) -> Option<Request> {
     match way(world, comm) {
-        Way::AtOnce => {
+        SendPath::AtOnce => {
             let mut engine = world.engine().lock();
             engine.irecv_plainly(comm.channel(), rank, tag, memory, room)
         }
-        Way::Vendor | Way::General => None,
+        SendPath::Vendor | SendPath::General => None,
     }
 }
 

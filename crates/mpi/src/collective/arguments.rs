@@ -11,7 +11,7 @@ use isthmus_core::fail;
 use isthmus_datatype::Datatype;
 use isthmus_engine::{Block, BoundBuffer};
 
-use super::place::Place;
+use super::membership::Membership;
 use crate::buffer::{reading, writing};
 use crate::c::{In, Number, Source, Target, count};
 use crate::check::Region;
@@ -181,9 +181,9 @@ impl<B: Memory> Elements<B> {
     }
 
     /// Bytes of one block's packed stream as it travels.
-    pub(super) fn bytes(&self, place: &Place) -> Result<u64> {
+    pub(super) fn bytes(&self, member: &Membership) -> Result<u64> {
         let (count, ty) = self.parts()?;
-        place.bytes(ty, count)
+        member.bytes(ty, count)
     }
 
     /// `blocks` blocks, one behind the other.
@@ -226,7 +226,7 @@ fn total(count: u64, blocks: usize) -> Result<u64> {
 }
 
 /// One of unequal blocks.
-struct Part {
+struct UnequalBlock {
     count: u64,
     bytes: u64,
     /// Bytes from the start of the buffer.
@@ -250,7 +250,7 @@ impl<B: Memory> Unequal<B> {
     }
 
     /// Reads the arrays; the buffer is bound only if it is not MPI_IN_PLACE.
-    pub(super) fn read(&self, place: &Place, blocks: usize) -> Result<Row<B>> {
+    pub(super) fn read(&self, member: &Membership, blocks: usize) -> Result<UnequalBlocks<B>> {
         let (counts, displacements) = self.lists(blocks)?;
         let argument = match self.datatypes {
             Types::One(_) => datatype_of(self.names),
@@ -278,14 +278,14 @@ impl<B: Memory> Unequal<B> {
                     "the displacement {displacement} leaves the address space"
                 )
             };
-            Ok(Part {
+            Ok(UnequalBlock {
                 count,
-                bytes: place.bytes(datatype, count)?,
+                bytes: member.bytes(datatype, count)?,
                 at,
                 datatype,
             })
         };
-        Ok(Row {
+        Ok(UnequalBlocks {
             name: self.names[0],
             buffer: self.buffer,
             parts: (0..blocks).map(part).collect::<Result<_>>()?,
@@ -300,13 +300,13 @@ enum OfBlocks<'a> {
 }
 
 /// Unequal blocks whose arrays have been read.
-pub(super) struct Row<B> {
+pub(super) struct UnequalBlocks<B> {
     name: &'static str,
     buffer: B,
-    parts: Vec<Part>,
+    parts: Vec<UnequalBlock>,
 }
 
-impl<B: Memory> Row<B> {
+impl<B: Memory> UnequalBlocks<B> {
     /// Bytes of the packed stream of each block as it travels.
     pub(super) fn sizes(&self) -> impl Iterator<Item = u64> + '_ {
         self.parts.iter().map(|part| part.bytes)
@@ -315,7 +315,7 @@ impl<B: Memory> Row<B> {
     /// The blocks in order of rank, each where its displacement says.
     pub(super) fn bind(&self) -> Result<BoundBuffer> {
         not_in_place(self.buffer, self.name)?;
-        let block = |part: &Part| {
+        let block = |part: &UnequalBlock| {
             let block = self.buffer.offset(part.at).block(part.count, part.datatype);
             block.about(self.name)
         };

@@ -3,12 +3,12 @@
 //! How it goes is decided below ([`isthmus_core::collective`]).
 //!
 //! * this file: the forms of every function: blocking, nonblocking, persistent;
-//! * `place`: where an operation takes place;
+//! * `membership`: where an operation takes place;
 //! * `arguments`: buffers, counts and datatypes as the functions pass them;
 //! * `plain`, `rows`: operations about which nothing is unusual, of equal blocks and others; `pieces`: their buffers;
 //! * `data`: operations that move data; `neighbour`: those along a topology; `reduction`: operations that compute
 //!   (`operands`: with what);
-//! * `entry` (generated from `spec/functions.tsv`): the functions that C calls. Each operation `fn x(place: &Place, …)`
+//! * `entry` (generated from `spec/functions.tsv`): the functions that C calls. Each operation `fn x(member: &Membership, …)`
 //!   of the files above gives `MPI_X`, `MPI_Ix` and `MPI_X_init`, with counts of `int` and `MPI_Count`.
 
 use std::ffi::c_int;
@@ -24,7 +24,7 @@ use crate::c::Out;
 use crate::call::call_on;
 use crate::request::{self, Operation};
 use crate::{comm, info};
-use place::Place;
+use membership::Membership;
 
 mod arguments;
 mod data;
@@ -32,19 +32,19 @@ mod data;
 #[expect(clippy::useless_conversion, reason = "counts that are wide already are converted as the others")]
 #[path = "../../generated/collectives.rs"]
 mod entry;
+mod membership;
 mod neighbour;
 mod operands;
 mod pieces;
-mod place;
 mod plain;
 mod reduction;
 mod rows;
 
 /// Does an operation and waits for its end.
 #[inline(always)]
-fn blocking(function: &'static str, comm: h::Comm, perform: impl FnOnce(&Place) -> Result<Performed>) -> c_int {
+fn blocking(function: &'static str, comm: h::Comm, perform: impl FnOnce(&Membership) -> Result<Performed>) -> c_int {
     call_on(function, comm, || {
-        perform(&Place::of(comm, Form::Blocking)?)?;
+        perform(&Membership::of(comm, Form::Blocking)?)?;
         Ok(())
     })
 }
@@ -54,11 +54,11 @@ fn nonblocking(
     function: &'static str,
     comm: h::Comm,
     request: Out<h::Request>,
-    perform: impl FnOnce(&Place) -> Result<Performed>,
+    perform: impl FnOnce(&Membership) -> Result<Performed>,
 ) -> c_int {
     call_on(function, comm, || {
         request.set("request", h::MPI_REQUEST_NULL)?;
-        let begun = match perform(&Place::of(comm, Form::Nonblocking)?)? {
+        let begun = match perform(&Membership::of(comm, Form::Nonblocking)?)? {
             Performed::Started(started) => Operation::Other(started),
             Performed::Done => Operation::Done(Status::empty()),
             Performed::Prepared(_) => fail!(abi::MPI_ERR_INTERN, "an operation that was to be started was not"),
@@ -74,14 +74,14 @@ fn persistent(
     comm: h::Comm,
     info: h::Info,
     request: Out<h::Request>,
-    perform: impl FnOnce(&Place) -> Result<Performed>,
+    perform: impl FnOnce(&Membership) -> Result<Performed>,
 ) -> c_int {
     call_on(function, comm, || {
         request.set("request", h::MPI_REQUEST_NULL)?;
         info::find(info)?;
-        let place = Place::of(comm, Form::Persistent)?;
-        let world = place.world;
-        let Performed::Prepared(prepared) = perform(&place)? else {
+        let member = Membership::of(comm, Form::Persistent)?;
+        let world = member.world;
+        let Performed::Prepared(prepared) = perform(&member)? else {
             fail!(abi::MPI_ERR_INTERN, "an operation that was to be kept was started");
         };
         let operation = Persistent::new(world, prepared, comm::hold(comm)?)?;

@@ -12,7 +12,7 @@ use isthmus_engine::{Arithmetic, Binding, BoundBuffer, Element, Operator};
 use isthmus_schedule::{Blocks, Call};
 
 use super::arguments::{Elements, Memory};
-use super::place::Place;
+use super::membership::Membership;
 use crate::c::{Source, Target};
 use crate::check::distinct;
 use crate::{datatype, op};
@@ -59,7 +59,7 @@ impl Operands {
 
     pub(super) fn prepare(
         &self,
-        place: &Place,
+        member: &Membership,
         mut call: Call,
         send: BoundBuffer,
         receive: BoundBuffer,
@@ -67,8 +67,8 @@ impl Operands {
         let ty = datatype::find(self.datatype)?;
         let reduction = op::find(self.op, ty, self.datatype)?;
         call.commutative = reduction.commutative;
-        call.unit_bytes = place.bytes(ty, 1)?;
-        place.bytes(ty, call.blocks.largest())?;
+        call.unit_bytes = member.bytes(ty, 1)?;
+        member.bytes(ty, call.blocks.largest())?;
         if ty.size() == 0 {
             call.blocks = nothing_of(&call.blocks);
         }
@@ -83,14 +83,14 @@ impl Operands {
     }
 
     /// A contribution of `give` elements in a buffer of its own, or found where the result comes.
-    pub(super) fn gives_and_gets(&self, place: &Place, mut call: Call, give: i64, get: i64) -> Result<Prepared> {
+    pub(super) fn gives_and_gets(&self, member: &Membership, mut call: Call, give: i64, get: i64) -> Result<Prepared> {
         let from = self.send(give);
-        call.in_place = place.in_place("sendbuf", from.is_in_place())?;
+        call.in_place = member.in_place("sendbuf", from.is_in_place())?;
         let receive = self.receive(if call.in_place { give } else { get });
         if !call.in_place {
             distinct(from.region(1)?, receive.region(1)?)?;
         }
-        self.prepare(place, call, from.bind_unless_in_place(1)?, receive.bind(1)?)
+        self.prepare(member, call, from.bind_unless_in_place(1)?, receive.bind(1)?)
     }
 }
 

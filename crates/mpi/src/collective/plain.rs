@@ -10,9 +10,9 @@ use isthmus_engine::{Arithmetic, Short};
 use isthmus_schedule::Operation;
 
 use super::arguments::Elements;
+use super::membership::Membership;
 use super::operands::{Operands, computes};
 use super::pieces::Piece;
-use super::place::Place;
 use crate::c::{Source, Target};
 
 /// What a process gives and takes, one block or as many as there are processes; apart from each other, and equally long
@@ -68,7 +68,7 @@ pub(super) fn barrier() -> Plain {
 }
 
 #[inline(always)]
-pub(super) fn bcast(here: &Place, data: &Elements<Target>, at: c_int) -> Option<Plain> {
+pub(super) fn bcast(here: &Membership, data: &Elements<Target>, at: c_int) -> Option<Plain> {
     let root = here.plain_root(at)?;
     let piece = Piece::of(data, 1).filter(|_| !data.is_in_place())?;
     let (memory, gives) = (piece.memory(), here.comm.rank() == root);
@@ -83,7 +83,7 @@ pub(super) fn bcast(here: &Place, data: &Elements<Target>, at: c_int) -> Option<
 /// Allgather and alltoall. `given`: blocks in the send buffer.
 #[inline(always)]
 pub(super) fn exchange(
-    here: &Place,
+    here: &Membership,
     what: Operation,
     from: &Elements<Source>,
     given: usize,
@@ -95,7 +95,7 @@ pub(super) fn exchange(
 }
 
 #[inline(always)]
-pub(super) fn gather(here: &Place, from: &Elements<Source>, into: &Elements<Target>, at: c_int) -> Option<Plain> {
+pub(super) fn gather(here: &Membership, from: &Elements<Source>, into: &Elements<Target>, at: c_int) -> Option<Plain> {
     let root = here.plain_root(at)?;
     if here.comm.rank() != root {
         let piece = Piece::of(from, 1).filter(|_| !from.is_in_place())?;
@@ -107,7 +107,7 @@ pub(super) fn gather(here: &Place, from: &Elements<Source>, into: &Elements<Targ
 }
 
 #[inline(always)]
-pub(super) fn scatter(here: &Place, from: &Elements<Source>, into: &Elements<Target>, at: c_int) -> Option<Plain> {
+pub(super) fn scatter(here: &Membership, from: &Elements<Source>, into: &Elements<Target>, at: c_int) -> Option<Plain> {
     let root = here.plain_root(at)?;
     if here.comm.rank() != root {
         let piece = Piece::of(into, 1).filter(|_| !into.is_in_place())?;
@@ -125,7 +125,7 @@ pub(super) fn scatter(here: &Place, from: &Elements<Source>, into: &Elements<Tar
 }
 
 #[inline(always)]
-pub(super) fn allreduce(here: &Place, operands: &Operands, n: i64) -> Option<Plain> {
+pub(super) fn allreduce(here: &Membership, operands: &Operands, n: i64) -> Option<Plain> {
     let sides = Sides::of(&operands.send(n), 1, &operands.receive(n), 1)?;
     let (give, take) = (sides.give.memory(), sides.take.memory());
     let plain = moving(Operation::Allreduce, 0, sides.block, Some(give), Some(take));
@@ -133,7 +133,7 @@ pub(super) fn allreduce(here: &Place, operands: &Operands, n: i64) -> Option<Pla
 }
 
 #[inline(always)]
-pub(super) fn reduce(here: &Place, operands: &Operands, n: i64, at: c_int) -> Option<Plain> {
+pub(super) fn reduce(here: &Membership, operands: &Operands, n: i64, at: c_int) -> Option<Plain> {
     let root = here.plain_root(at)?;
     let from = operands.send(n);
     if here.comm.rank() != root {
@@ -149,7 +149,7 @@ pub(super) fn reduce(here: &Place, operands: &Operands, n: i64, at: c_int) -> Op
 
 /// Scan and exscan. (The first process has no result of an exscan, and its receive buffer no meaning.)
 #[inline(always)]
-pub(super) fn prefix(here: &Place, what: Operation, operands: &Operands, n: i64) -> Option<Plain> {
+pub(super) fn prefix(here: &Membership, what: Operation, operands: &Operands, n: i64) -> Option<Plain> {
     let sides = Sides::of(&operands.send(n), 1, &operands.receive(n), 1)?;
     let takes = what == Operation::Scan || here.comm.rank() > 0;
     let take = takes.then(|| sides.take.memory());
@@ -158,7 +158,7 @@ pub(super) fn prefix(here: &Place, what: Operation, operands: &Operands, n: i64)
 }
 
 #[inline(always)]
-pub(super) fn reduce_scatter_block(here: &Place, operands: &Operands, n: i64) -> Option<Plain> {
+pub(super) fn reduce_scatter_block(here: &Membership, operands: &Operands, n: i64) -> Option<Plain> {
     let sides = Sides::of(&operands.send(n), here.size(), &operands.receive(n), 1)?;
     let (give, take) = (sides.give.memory(), sides.take.memory());
     let plain = moving(Operation::ReduceScatterBlock, 0, sides.block, Some(give), Some(take));
@@ -167,7 +167,7 @@ pub(super) fn reduce_scatter_block(here: &Place, operands: &Operands, n: i64) ->
 
 /// The same with what is computed.
 #[inline(always)]
-fn reducing(here: &Place, operands: &Operands, mut plain: Plain, n: i64) -> Option<Plain> {
+fn reducing(here: &Membership, operands: &Operands, mut plain: Plain, n: i64) -> Option<Plain> {
     plain.short.reducer = operands
         .arithmetic()?
         .map(|Arithmetic { reducer, unit }| (reducer, unit));

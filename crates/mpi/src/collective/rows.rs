@@ -13,14 +13,14 @@ use isthmus_engine::{Arithmetic, Pieces, Unequal as Step};
 use isthmus_schedule::Operation;
 
 use super::arguments::{Elements, List, Memory, Types, Unequal};
+use super::membership::Membership;
 use super::pieces::{LONGEST, Piece, width_of};
-use super::place::Place;
 use crate::c::{Source, Target};
 use crate::check;
 
 /// Unequal blocks, each in one piece.
 #[derive(Clone, Copy)]
-struct Row<'a, B> {
+struct UnequalPieces<'a, B> {
     buffer: B,
     counts: List<'a>,
     displacements: List<'a>,
@@ -57,7 +57,7 @@ impl Widths<'_> {
     }
 }
 
-impl<'a, B: Memory> Row<'a, B> {
+impl<'a, B: Memory> UnequalPieces<'a, B> {
     fn of(blocks: &'a Unequal<B>, n: usize) -> Option<Self> {
         let widths = match &blocks.datatypes {
             Types::One(datatype) => Widths::One(width_of(*datatype)?),
@@ -105,7 +105,7 @@ enum Side<'a, B> {
     One(Piece<B>),
     /// Blocks of so many bytes, one behind the other.
     Equal(Piece<B>, u64),
-    Many(Row<'a, B>),
+    Many(UnequalPieces<'a, B>),
 }
 
 impl<B: Memory> Side<'_, B> {
@@ -213,65 +213,68 @@ fn plain<'a>(
 }
 
 pub(super) fn gatherv<'a>(
-    place: &Place,
+    member: &Membership,
     from: &Elements<Source>,
     into: &'a Unequal<Target>,
     root: c_int,
 ) -> Option<PlainUnequal<Blocks<'a>>> {
-    let (what, root) = (Operation::Gatherv, place.plain_root(root)?);
+    let (what, root) = (Operation::Gatherv, member.plain_root(root)?);
     let piece = || Piece::of(from, 1).filter(|_| !from.is_in_place());
-    if place.comm.rank() != root {
+    if member.comm.rank() != root {
         return Some(plain(what, root, false, Side::One(piece()?), Side::None));
     }
-    let row = Row::of(into, place.size())?;
+    let row = UnequalPieces::of(into, member.size())?;
     if from.is_in_place() {
         return Some(plain(what, root, true, Side::None, Side::Many(row)));
     }
-    let own = piece().filter(|piece| is_apart(piece, &row.piece(place.rank())))?;
+    let own = piece().filter(|piece| is_apart(piece, &row.piece(member.rank())))?;
     Some(plain(what, root, false, Side::One(own), Side::Many(row)))
 }
 
 pub(super) fn scatterv<'a>(
-    place: &Place,
+    member: &Membership,
     from: &'a Unequal<Source>,
     into: &Elements<Target>,
     root: c_int,
 ) -> Option<PlainUnequal<Blocks<'a>>> {
-    let (what, root) = (Operation::Scatterv, place.plain_root(root)?);
+    let (what, root) = (Operation::Scatterv, member.plain_root(root)?);
     let piece = || Piece::of(into, 1).filter(|_| !into.is_in_place());
-    if place.comm.rank() != root {
+    if member.comm.rank() != root {
         return Some(plain(what, root, false, Side::None, Side::One(piece()?)));
     }
-    let row = Row::of(from, place.size())?;
+    let row = UnequalPieces::of(from, member.size())?;
     if into.is_in_place() {
         return Some(plain(what, root, true, Side::Many(row), Side::None));
     }
-    let own = piece().filter(|piece| is_apart(&row.piece(place.rank()), piece))?;
+    let own = piece().filter(|piece| is_apart(&row.piece(member.rank()), piece))?;
     Some(plain(what, root, false, Side::Many(row), Side::One(own)))
 }
 
 pub(super) fn allgatherv<'a>(
-    place: &Place,
+    member: &Membership,
     from: &Elements<Source>,
     into: &'a Unequal<Target>,
 ) -> Option<PlainUnequal<Blocks<'a>>> {
-    let (what, row) = (Operation::Allgatherv, Row::of(into, place.size())?);
+    let (what, row) = (Operation::Allgatherv, UnequalPieces::of(into, member.size())?);
     if from.is_in_place() {
         return Some(plain(what, 0, true, Side::None, Side::Many(row)));
     }
-    let own = Piece::of(from, 1).filter(|piece| is_apart(piece, &row.piece(place.rank())))?;
+    let own = Piece::of(from, 1).filter(|piece| is_apart(piece, &row.piece(member.rank())))?;
     Some(plain(what, 0, false, Side::One(own), Side::Many(row)))
 }
 
 /// Alltoallv and alltoallw.
 pub(super) fn alltoallv<'a>(
-    place: &Place,
+    member: &Membership,
     what: Operation,
     from: &'a Unequal<Source>,
     into: &'a Unequal<Target>,
 ) -> Option<PlainUnequal<Blocks<'a>>> {
-    let (give, take) = (Row::of(from, place.size())?, Row::of(into, place.size())?);
-    let me = place.rank();
+    let (give, take) = (
+        UnequalPieces::of(from, member.size())?,
+        UnequalPieces::of(into, member.size())?,
+    );
+    let me = member.rank();
     let (own, sides) = ((give.piece(me), take.piece(me)), (Side::Many(give), Side::Many(take)));
     is_apart(&own.0, &own.1).then(|| plain(what, 0, false, sides.0, sides.1))
 }
@@ -336,7 +339,7 @@ pub(super) fn neighbor_allgatherv<'a>(
     into: &'a Unequal<Target>,
 ) -> Option<PlainAlong<Blocks<'a>>> {
     let own = Piece::of(from, 1).filter(|_| !from.is_in_place())?;
-    let row = Row::of(into, edges.sources.len())?;
+    let row = UnequalPieces::of(into, edges.sources.len())?;
     along(Operation::NeighborAllgatherv, Side::One(own), Side::Many(row))
 }
 
@@ -359,7 +362,7 @@ pub(super) fn neighbor_alltoallv<'a>(
     from: &'a Unequal<Source>,
     into: &'a Unequal<Target>,
 ) -> Option<PlainAlong<Blocks<'a>>> {
-    let give = Row::of(from, edges.destinations.len())?;
-    let take = Row::of(into, edges.sources.len())?;
+    let give = UnequalPieces::of(from, edges.destinations.len())?;
+    let take = UnequalPieces::of(into, edges.sources.len())?;
     along(what, Side::Many(give), Side::Many(take))
 }

@@ -116,7 +116,7 @@ fn order(value: c_int) -> Result<Order> {
 }
 
 /// Array arguments of a subarray.
-struct Part<C: Copy> {
+struct Subarray<C: Copy> {
     dimensions: c_int,
     sizes: In<C>,
     subsizes: In<C>,
@@ -124,7 +124,7 @@ struct Part<C: Copy> {
     order: c_int,
 }
 
-impl<C: Number> Part<C> {
+impl<C: Number> Subarray<C> {
     fn of(&self, old: &Datatype) -> Result<std::result::Result<Datatype, TypeError>> {
         let n = dimensions(self.dimensions)?;
         let sizes = list("array_of_sizes", self.sizes, n)?;
@@ -286,7 +286,7 @@ entry! {
         old: h::Datatype,
         new: New
     ) => {
-        derive::<N>(new, old, |old| Part { dimensions, sizes, subsizes, starts, order }.of(old))
+        derive::<N>(new, old, |old| Subarray { dimensions, sizes, subsizes, starts, order }.of(old))
     }
 }
 

@@ -6,7 +6,7 @@ use std::ffi::c_int;
 use isthmus_abi::handles as h;
 use isthmus_abi::{Count, Offset, Status};
 use isthmus_core::error::Result;
-use isthmus_io::{Buffer, Place};
+use isthmus_io::{Buffer, Position};
 
 use super::{Object, find, locked};
 use crate::c::{Out, Source, Target};
@@ -15,12 +15,12 @@ use crate::entry::{entry, wide};
 use crate::request::{self, Operation};
 
 /// Where, and whether all processes take part: what functions of one form differ in.
-type How = (Place, bool);
+type How = (Position, bool);
 
-const ALONE: How = (Place::Individual, false);
-const ALL: How = (Place::Individual, true);
-const SHARED: How = (Place::Shared, false);
-const ORDERED: How = (Place::Ordered, true);
+const ALONE: How = (Position::Individual, false);
+const ALL: How = (Position::Individual, true);
+const SHARED: How = (Position::Shared, false);
+const ORDERED: How = (Position::Ordered, true);
 
 /// A buffer argument with its count and datatype.
 trait Argument {
@@ -66,7 +66,7 @@ fn nonblocking(file: h::File, (place, together): How, data: Data<impl Argument>,
     out.set("request", request::insert(h::Comm(file.0), Operation::Receive(started)))
 }
 
-fn begin(file: h::File, name: &'static str, place: Place, data: Data<impl Argument>) -> Result<()> {
+fn begin(file: h::File, name: &'static str, place: Position, data: Data<impl Argument>) -> Result<()> {
     let object = find(file)?;
     object
         .file
@@ -105,7 +105,7 @@ entry! {
     isthmus_MPI_File_read_at<c_int, AT>, isthmus_MPI_File_read_at_c<Count, AT>,
     isthmus_MPI_File_read_at_all<c_int, AT_ALL>, isthmus_MPI_File_read_at_all_c<Count, AT_ALL>:
     (fh: h::File, offset: Offset, buf: Target, count: N, datatype: h::Datatype, status: Out<Status>) on fh: bool => {
-        blocking(fh, (Place::At(offset), VARIANT), (buf, wide(count), datatype), status)
+        blocking(fh, (Position::At(offset), VARIANT), (buf, wide(count), datatype), status)
     }
 }
 
@@ -113,7 +113,7 @@ entry! {
     isthmus_MPI_File_write_at<c_int, AT>, isthmus_MPI_File_write_at_c<Count, AT>,
     isthmus_MPI_File_write_at_all<c_int, AT_ALL>, isthmus_MPI_File_write_at_all_c<Count, AT_ALL>:
     (fh: h::File, offset: Offset, buf: Source, count: N, datatype: h::Datatype, status: Out<Status>) on fh: bool => {
-        blocking(fh, (Place::At(offset), VARIANT), (buf, wide(count), datatype), status)
+        blocking(fh, (Position::At(offset), VARIANT), (buf, wide(count), datatype), status)
     }
 }
 
@@ -139,7 +139,7 @@ entry! {
     isthmus_MPI_File_iread_at<c_int, AT>, isthmus_MPI_File_iread_at_c<Count, AT>,
     isthmus_MPI_File_iread_at_all<c_int, AT_ALL>, isthmus_MPI_File_iread_at_all_c<Count, AT_ALL>:
     (fh: h::File, offset: Offset, buf: Target, count: N, datatype: h::Datatype, request: Out<h::Request>) on fh: bool => {
-        nonblocking(fh, (Place::At(offset), VARIANT), (buf, wide(count), datatype), request)
+        nonblocking(fh, (Position::At(offset), VARIANT), (buf, wide(count), datatype), request)
     }
 }
 
@@ -147,17 +147,17 @@ entry! {
     isthmus_MPI_File_iwrite_at<c_int, AT>, isthmus_MPI_File_iwrite_at_c<Count, AT>,
     isthmus_MPI_File_iwrite_at_all<c_int, AT_ALL>, isthmus_MPI_File_iwrite_at_all_c<Count, AT_ALL>:
     (fh: h::File, offset: Offset, buf: Source, count: N, datatype: h::Datatype, request: Out<h::Request>) on fh: bool => {
-        nonblocking(fh, (Place::At(offset), VARIANT), (buf, wide(count), datatype), request)
+        nonblocking(fh, (Position::At(offset), VARIANT), (buf, wide(count), datatype), request)
     }
 }
 
 /// Name of a split operation, and where it begins.
-type Split = (&'static str, Place);
+type Split = (&'static str, Position);
 
-const READ_ALL: Split = ("read_all", Place::Individual);
-const READ_ORDERED: Split = ("read_ordered", Place::Ordered);
-const WRITE_ALL: Split = ("write_all", Place::Individual);
-const WRITE_ORDERED: Split = ("write_ordered", Place::Ordered);
+const READ_ALL: Split = ("read_all", Position::Individual);
+const READ_ORDERED: Split = ("read_ordered", Position::Ordered);
+const WRITE_ALL: Split = ("write_all", Position::Individual);
+const WRITE_ORDERED: Split = ("write_ordered", Position::Ordered);
 
 entry! {
     isthmus_MPI_File_read_all_begin<c_int, READ_ALL>, isthmus_MPI_File_read_all_begin_c<Count, READ_ALL>,
@@ -178,14 +178,14 @@ entry! {
 entry! {
     isthmus_MPI_File_read_at_all_begin<c_int>, isthmus_MPI_File_read_at_all_begin_c<Count>:
     (fh: h::File, offset: Offset, buf: Target, count: N, datatype: h::Datatype) on fh => {
-        begin(fh, "read_at_all", Place::At(offset), (buf, wide(count), datatype))
+        begin(fh, "read_at_all", Position::At(offset), (buf, wide(count), datatype))
     }
 }
 
 entry! {
     isthmus_MPI_File_write_at_all_begin<c_int>, isthmus_MPI_File_write_at_all_begin_c<Count>:
     (fh: h::File, offset: Offset, buf: Source, count: N, datatype: h::Datatype) on fh => {
-        begin(fh, "write_at_all", Place::At(offset), (buf, wide(count), datatype))
+        begin(fh, "write_at_all", Position::At(offset), (buf, wide(count), datatype))
     }
 }
 

@@ -11,7 +11,7 @@ use isthmus_core::fail;
 use isthmus_datatype::Datatype;
 use isthmus_datatype::op::Predefined;
 use isthmus_datatype::raw::ReadMemory;
-use isthmus_rma::{Piece, Place, Sink, Source as Data, When, Window};
+use isthmus_rma::{Piece, Sink, Source as Data, TargetData, When, Window};
 
 use super::{WINDOWS, find};
 use crate::c::{Out, Source, Target, count};
@@ -90,8 +90,8 @@ fn format_name(side: &str, what: &'static str) -> std::borrow::Cow<'static, str>
     }
 }
 
-fn place((rank, disp, n, ty): There) -> Result<Place<'static>> {
-    Ok(Place {
+fn place((rank, disp, n, ty): There) -> Result<TargetData<'static>> {
+    Ok(TargetData {
         rank,
         disp: disp as i64,
         count: count("target_count", n)?,

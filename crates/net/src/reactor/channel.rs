@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One wide-area channel: its connections, and what it has to send. Moving bytes is in `sending` and `reading`,
-//! connections that come and go in `lanes`.
+//! connections that come and go in `connections`.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use isthmus_transport::{Lent, Peer};
 use isthmus_wire::segment::{Kind, Segment};
 use rustc_hash::FxHashMap;
 
-use super::lane::Connection;
+use super::connection::Connection;
 use crate::compression::Adaptive;
 use crate::flow::Flow;
 use crate::link::{Arrival, Traffic};

@@ -167,7 +167,7 @@ impl Reactor {
                 hands.hand_over(peer, socket, early);
             }
             Proven::Wide { secure, early, purpose } => {
-                wide.open_lane(hands, peer, (*secure, by), &early, purpose);
+                wide.open_connection(hands, peer, (*secure, by), &early, purpose);
             }
         }
     }

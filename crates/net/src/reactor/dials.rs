@@ -11,7 +11,7 @@ use isthmus_link::ladder::{self, Ladder};
 use isthmus_link::line::{By, Via};
 use isthmus_link::sharing::There;
 use isthmus_transport::{Path, Peer};
-use isthmus_wire::gateway::{Paths, Way};
+use isthmus_wire::gateway::{AreaPath, Paths};
 use isthmus_wire::hello::Purpose;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -244,10 +244,10 @@ impl Dials {
         let way = self.ladder.way(hands.places.area(channel.peer));
         for path in channel.life.missing_kinds(hands.now(), asked) {
             let (purpose, by, addresses) = match path {
-                Path::Direct if way != Way::OnlyGateway => {
+                Path::Direct if way != AreaPath::OnlyGateway => {
                     (Purpose::Direct, By::Direct, hands.places.candidates(channel.peer).0)
                 }
-                Path::Gateway if way != Way::OnlyDirect => {
+                Path::Gateway if way != AreaPath::OnlyDirect => {
                     (Purpose::Gateway, By::Gateway, self.ladder.gateway().to_vec())
                 }
                 // The user rules it out for the whole job.
@@ -261,7 +261,7 @@ impl Dials {
 
     /// Looks for a better way from time to time, as long as the channel is used: what was in the way may have gone.
     pub(super) fn want_better(&self, hands: &mut Hands, channel: &mut Channel, used: bool) {
-        let allowed = self.ladder.way(hands.places.area(channel.peer)) != Way::OnlyGateway;
+        let allowed = self.ladder.way(hands.places.area(channel.peer)) != AreaPath::OnlyGateway;
         if channel.life.wants_better(hands.now(), allowed, used) {
             let (addresses, _) = hands.places.candidates(channel.peer);
             for address in addresses.into_iter().take(ADDRESSES) {

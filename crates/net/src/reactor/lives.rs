@@ -8,22 +8,22 @@ use isthmus_link::life::{Down, End, Gone, Moment, Unreached, Upkeep};
 use isthmus_transport::Peer;
 use isthmus_wire::hello::Purpose;
 
+use super::connection::Connection;
 use super::hands::Hands;
-use super::lane::Connection;
 use super::wide::Wide;
 use crate::link::Arrival;
 use crate::receiver::Fault;
 
 impl Wide {
     /// A connection is dead.
-    pub(super) fn lane_down(&mut self, hands: &mut Hands, peer: Peer, lane: ConnectionId, why: Down<'_>) {
+    pub(super) fn connection_down(&mut self, hands: &mut Hands, peer: Peer, id: ConnectionId, why: Down<'_>) {
         let Self { channels, .. } = self;
         let channel = channels.to(peer);
-        if !channel.life.lines.contains_key(&lane) {
+        if !channel.life.lines.contains_key(&id) {
             return;
         }
-        let end = channel.life.end_of(lane, why);
-        channel.drop_lane(hands, lane);
+        let end = channel.life.end_of(id, why);
+        channel.drop_connection(hands, id);
         let last_word = channel.receiver.farewell || self.closing;
         match channel.life.handle_lost(end, why.to_string(), last_word, hands.now()) {
             Gone::Nothing => {}
@@ -136,7 +136,7 @@ impl Wide {
             unended: receiver.unended,
         };
         let awaited = |c: &Connection| c.reading.is_awaited(receiver);
-        let upkeep = channel.life.handle_timeout(moment, |lane| out.in_flight(lane), awaited);
+        let upkeep = channel.life.handle_timeout(moment, |id| out.in_flight(id), awaited);
         let (mut next, say, dead) = match upkeep {
             Upkeep::Away(end) => return hands.alarm(end),
             Upkeep::AwayTooLong => {
@@ -158,8 +158,8 @@ impl Wide {
         if say || waits.is_some_and(|at| at <= now) {
             self.send(hands, peer);
         }
-        for (lane, time) in dead {
-            self.lane_down(hands, peer, lane, Down::Silent(time));
+        for (id, time) in dead {
+            self.connection_down(hands, peer, id, Down::Silent(time));
         }
         self.look(hands, peer, now);
         if next < Duration::MAX {

@@ -27,8 +27,8 @@ pub(super) fn look(hands: &mut Hands, channels: &Channels, ready: &mut Vec<Ready
 fn names_few(hands: &Hands, channels: &Channels, ready: &mut Vec<Ready>) -> bool {
     ready.clear();
     for (number, task) in hands.slots.iter() {
-        let Task::Wide(peer, lane) = task else { return false };
-        let connection = channels.get(*peer).and_then(|c| c.life.lines.get(lane));
+        let Task::Wide(peer, id) = task else { return false };
+        let connection = channels.get(*peer).and_then(|c| c.life.lines.get(id));
         let reads = connection.is_some_and(|c| c.watched == Some(Interest::READ) && c.came < SEVERAL_PACKETS);
         if !reads || ready.len() == FEW {
             return false;

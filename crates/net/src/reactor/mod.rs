@@ -15,14 +15,14 @@ mod channel;
 mod channels;
 mod clock;
 mod coming;
+mod connection;
+mod connections;
 mod dials;
 mod early;
 mod failure;
 mod handing;
 mod hands;
 mod handshake;
-mod lane;
-mod lanes;
 mod lives;
 mod looking;
 mod looks;
@@ -145,10 +145,10 @@ impl Reactor {
             LISTENER => self.accept(),
             number => match hands.slots.get(number) {
                 Some(Task::Handshake(_)) => self.handshake(number),
-                Some(Task::Wide(peer, lane)) => {
-                    let (peer, lane) = (*peer, *lane);
+                Some(Task::Wide(peer, id)) => {
+                    let (peer, id) = (*peer, *id);
                     if event.read {
-                        self.wide.receive(&mut self.hands, peer, lane);
+                        self.wide.receive(&mut self.hands, peer, id);
                     }
                     if event.write {
                         self.wide.send(&mut self.hands, peer);

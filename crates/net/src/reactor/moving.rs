@@ -20,7 +20,7 @@ use crate::link::Round;
 const READS: usize = 4;
 
 impl Wide {
-    pub(super) fn receive(&mut self, hands: &mut Hands, peer: Peer, lane: ConnectionId) {
+    pub(super) fn receive(&mut self, hands: &mut Hands, peer: Peer, id: ConnectionId) {
         let (mut used, mut emptied) = (None, false);
         for _ in 0..READS {
             // The poller tells of what has come since.
@@ -28,7 +28,7 @@ impl Wide {
                 break;
             }
             let Self { channels, .. } = self;
-            let read = channels.get_mut(peer).map_or(Read::Nothing, |c| c.read(hands, lane));
+            let read = channels.get_mut(peer).map_or(Read::Nothing, |c| c.read(hands, id));
             match read {
                 // Somebody looked, and nobody had said that there is anything.
                 Read::Nothing if used.is_none() && hands.worker == Worker::Looking => return,
@@ -42,11 +42,11 @@ impl Wide {
                     if channels.to(peer).meter(read, inside, *used.insert(Instant::now())) {
                         publish(hands, channels, peer);
                     }
-                    self.take(hands, peer, lane, came);
+                    self.take(hands, peer, id, came);
                 }
                 Read::End(why) => {
                     hands.looks.found = true;
-                    self.lane_down(hands, peer, lane, Down::Ended(&why));
+                    self.connection_down(hands, peer, id, Down::Ended(&why));
                     break;
                 }
                 Read::Fault(fault) => {
@@ -56,11 +56,11 @@ impl Wide {
             }
             hands.deliver();
         }
-        self.after_receiving(hands, peer, lane, used);
+        self.after_receiving(hands, peer, id, used);
     }
 
     /// Says what is due and looks at deadlines again. `used`: when something came.
-    fn after_receiving(&mut self, hands: &mut Hands, peer: Peer, lane: ConnectionId, used: Option<Instant>) {
+    fn after_receiving(&mut self, hands: &mut Hands, peer: Peer, id: ConnectionId, used: Option<Instant>) {
         let Self { channels, dials, .. } = self;
         if let Some(now) = used {
             hands.will_report();
@@ -71,7 +71,7 @@ impl Wide {
             }
         }
         let now = hands.now();
-        let Some(reading) = channels.get(peer).and_then(|c| c.reading(lane)) else {
+        let Some(reading) = channels.get(peer).and_then(|c| c.reading(id)) else {
             return;
         };
         let (due, unended) = (reading.receipts.due_at(), reading.begun.due(self.away_time));
@@ -89,7 +89,7 @@ impl Wide {
     }
 
     /// Takes what has come beside arrivals.
-    pub(super) fn take(&mut self, hands: &mut Hands, peer: Peer, lane: ConnectionId, came: Came) {
+    pub(super) fn take(&mut self, hands: &mut Hands, peer: Peer, id: ConnectionId, came: Came) {
         let Self { channels, probing, .. } = self;
         if !came.probes.is_empty() {
             let at = Instant::now();
@@ -100,7 +100,7 @@ impl Wide {
         for told in came.told {
             let Self { channels, dials, .. } = self;
             let channel = channels.to(peer);
-            match channel.handle_told(hands, lane, told) {
+            match channel.handle_told(hands, id, told) {
                 Heard::Nothing => {}
                 Heard::MaySend => self.want_to_send(hands, peer),
                 Heard::Streams(count) => {
@@ -138,8 +138,8 @@ impl Wide {
         if sent.has_more {
             channels.busy.push(peer);
         }
-        for (lane, why) in sent.broken {
-            self.lane_down(hands, peer, lane, Down::Ended(&why));
+        for (id, why) in sent.broken {
+            self.connection_down(hands, peer, id, Down::Ended(&why));
         }
         let Self { channels, .. } = self;
         let Some(channel) = channels.get_mut(peer) else { return };

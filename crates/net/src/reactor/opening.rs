@@ -16,7 +16,7 @@ use crate::socket;
 impl Wide {
     /// A connection that is proven to be the peer's, and how we dialled it if we did. `early`: what the peer sent right
     /// behind its part of the handshake.
-    pub(super) fn open_lane(
+    pub(super) fn open_connection(
         &mut self,
         hands: &mut Hands,
         peer: Peer,
@@ -42,14 +42,14 @@ impl Wide {
             address,
             by_gateway: channel.life.address().is_some_and(|a| dials.is_gateway(a)),
         };
-        let lane = channel.open(hands, secure, Line::new(purpose, via, now), how);
+        let id = channel.open(hands, secure, Line::new(purpose, via, now), how);
         dials.want_kinds(hands, channel);
         channels.busy.push(peer);
         if purpose == Purpose::First {
             probing.handle_opened(hands, channels, peer);
         }
-        let came = channels.to(peer).take_early(hands, lane, early);
-        self.take(hands, peer, lane, came);
+        let came = channels.to(peer).take_early(hands, id, early);
+        self.take(hands, peer, id, came);
         hands.deliver();
         hands.alarm(now + Duration::from_millis(100));
     }

@@ -52,11 +52,11 @@ pub(super) enum Heard {
 
 impl Channel {
     /// Reads a connection once.
-    pub(super) fn read(&mut self, hands: &mut Hands, lane: ConnectionId) -> Read {
+    pub(super) fn read(&mut self, hands: &mut Hands, id: ConnectionId) -> Read {
         let now = hands.time();
         let before = self.is_in_long();
         let Self { life, receiver, .. } = self;
-        let Some(connection) = life.lines.get_mut(&lane) else {
+        let Some(connection) = life.lines.get_mut(&id) else {
             return Read::Nothing;
         };
         let mut to = Takers {
@@ -105,10 +105,10 @@ impl Channel {
     }
 
     /// Takes what the peer has sent on a connection right behind its part of the handshake.
-    pub(super) fn take_early(&mut self, hands: &mut Hands, lane: ConnectionId, early: &[u8]) -> Came {
+    pub(super) fn take_early(&mut self, hands: &mut Hands, id: ConnectionId, early: &[u8]) -> Came {
         let now = hands.now();
         let Self { life, receiver, .. } = self;
-        let Some(connection) = life.lines.get_mut(&lane) else {
+        let Some(connection) = life.lines.get_mut(&id) else {
             return Came::default();
         };
         let mut to = Takers {
@@ -132,30 +132,30 @@ impl Channel {
     }
 
     /// What has begun on this connection, and what is owed on it.
-    pub(super) fn reading(&self, lane: ConnectionId) -> Option<&Reading> {
-        Some(&self.life.lines.get(&lane)?.reading)
+    pub(super) fn reading(&self, id: ConnectionId) -> Option<&Reading> {
+        Some(&self.life.lines.get(&id)?.reading)
     }
 
     /// The peer has said something about the channel itself.
-    pub(super) fn handle_told(&mut self, hands: &mut Hands, lane: ConnectionId, told: Told) -> Heard {
+    pub(super) fn handle_told(&mut self, hands: &mut Hands, id: ConnectionId, told: Told) -> Heard {
         match told {
             Told::Hello(hello) => {
                 let known = self.out.arrived(&hello);
                 self.arrived(known, &mut hands.arrivals);
-                self.has_spoken(hands, lane);
+                self.has_spoken(hands, id);
                 return Heard::MaySend;
             }
             Told::Ack(count) => {
                 // The memory of what is half sent is still being read.
-                let inside = self.life.lines.get(&lane).is_some_and(|c| c.writing.is_inside());
-                let whole = self.out.sent(lane) - u64::from(inside);
+                let inside = self.life.lines.get(&id).is_some_and(|c| c.writing.is_inside());
+                let whole = self.out.sent(id) - u64::from(inside);
                 if count > whole {
                     let fault = Violation::Acknowledged { count, sent: whole };
                     return Heard::Fault(Fault::Channel(fault));
                 }
                 let pieces: Vec<_> = self
                     .out
-                    .acknowledged(lane, count)
+                    .acknowledged(id, count)
                     .map_or_else(|_| Vec::new(), Iterator::collect);
                 self.arrived(pieces, &mut hands.arrivals);
             }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use isthmus_link::channel::{ConnectionId, Place};
+use isthmus_link::channel::{ConnectionId, SegmentPlace};
 use isthmus_transport::Tuning;
 use isthmus_wire::frame::{Header, Probe};
 use isthmus_wire::segment::COMPRESSED;
@@ -39,7 +39,7 @@ fn press(
     presses: &mut FxHashMap<(u8, bool), Adaptive>,
     traffic: &mut Traffic,
     link: &dyn Fn() -> Option<f64>,
-    (place, tuning): (&Place, Tuning),
+    (place, tuning): (&SegmentPlace, Tuning),
     held: Held,
 ) -> Held {
     traffic.classes[held.class as usize] += held.plain as u64;
@@ -48,8 +48,8 @@ fn press(
     }
     let Some(link) = link() else { return held };
     let key = match place {
-        Place::Ordered { queue, .. } => (*queue, false),
-        Place::Fragment { .. } => (0, true),
+        SegmentPlace::Ordered { queue, .. } => (*queue, false),
+        SegmentPlace::Fragment { .. } => (0, true),
     };
     // A limit that the user set is as slow as a link.
     let link = tuning.rate.map_or(link, |rate| link.min(rate as f64));
@@ -141,17 +141,17 @@ impl Channel {
                 .rate()
                 .or_else(|| meter.estimate().rate.map(|r| r.bytes_per_second as f64))
         };
-        for ((lane, connection), takes) in life.lines.iter_mut().zip(shares) {
+        for ((id, connection), takes) in life.lines.iter_mut().zip(shares) {
             match connection.secure.flush() {
                 Ok(true) => {}
                 Ok(false) => continue,
                 Err(e) => {
-                    broken.push((*lane, e.to_string()));
+                    broken.push((*id, e.to_string()));
                     continue;
                 }
             }
             let mut feed = Feed {
-                lane: *lane,
+                id: *id,
                 now,
                 takes,
                 ready: connection.line.is_ready(),
@@ -165,7 +165,7 @@ impl Channel {
             };
             match connection.secure.write(scratch, &mut feed) {
                 Ok(n) => sent += n,
-                Err(e) => broken.push((*lane, e.to_string())),
+                Err(e) => broken.push((*id, e.to_string())),
             }
         }
         traffic.sent += sent as u64;

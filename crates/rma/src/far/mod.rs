@@ -38,7 +38,7 @@ use self::send::Call;
 pub(crate) use self::settle::{complete, has_done_of, meet};
 use self::types::Told;
 
-use crate::data::{Place, Sink, Source, When};
+use crate::data::{Sink, Source, TargetData, When};
 use crate::spot::Target;
 use crate::window::{Window, locked};
 
@@ -124,7 +124,7 @@ impl Window {
         &self,
         target: &Target,
         source: &Source<'_>,
-        place: &Place<'_>,
+        place: &TargetData<'_>,
         when: When,
     ) -> Result<Option<Request>> {
         let call = Call {
@@ -144,7 +144,7 @@ impl Window {
         &self,
         target: &Target,
         sink: &Sink<'_>,
-        place: &Place<'_>,
+        place: &TargetData<'_>,
         when: When,
     ) -> Result<Option<Request>> {
         let bytes = place.datatype.bytes(place.count)?;
@@ -168,7 +168,7 @@ impl Window {
         target: &Target,
         operation: Predefined,
         (source, result): (Option<&Source<'_>>, Option<&Sink<'_>>),
-        place: &Place<'_>,
+        place: &TargetData<'_>,
         when: When,
     ) -> Result<Option<Request>> {
         let bytes = place.datatype.bytes(place.count)?;

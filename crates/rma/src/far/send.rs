@@ -55,7 +55,7 @@ struct Load {
 }
 
 /// Where an operation goes, and what hears that it is over.
-struct Way {
+struct Route {
     rank: u32,
     peer: Peer,
     context: u32,
@@ -88,7 +88,7 @@ impl Window {
         }
         let parts = sinks.len() as u32 + u32::from(data.length() > 0);
         let load = Load { short, data, sinks };
-        let mut way = Way {
+        let mut way = Route {
             rank,
             peer: self.comm.channel().members.peer(rank),
             context: self.context_number(),
@@ -144,7 +144,7 @@ fn operate(
     desk: &mut Desk,
     port: &mut Port<'_>,
     counts: &mut Counts,
-    way: &Way,
+    way: &Route,
     call: &Call<'_>,
     mut name: Name,
     load: Load,

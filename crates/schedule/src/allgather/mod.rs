@@ -10,7 +10,7 @@ pub(crate) use ring::ways as ring;
 pub(crate) use tree::{ask, bring, messages_of};
 
 use crate::choose::{self, Question};
-use crate::cost::Way;
+use crate::cost::Flow;
 use crate::meeting;
 use crate::script::Script;
 use crate::step::{Plan, Rank};
@@ -32,7 +32,7 @@ pub(crate) fn plan(call: &Call, network: &Arc<Network>, me: Rank) -> Box<dyn Pla
 
 pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy> {
     let block = question.bytes() / u64::from(network.size());
-    let flows = [(Way::Up, Load::Blocks(block)), (Way::Down, Load::Piece)];
+    let flows = [(Flow::Up, Load::Blocks(block)), (Flow::Down, Load::Piece)];
     let trees = |algorithm| Trees {
         question,
         network,

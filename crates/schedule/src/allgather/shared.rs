@@ -11,7 +11,7 @@
 //! | paper | – |
 
 use crate::choose::Question;
-use crate::cost::Way;
+use crate::cost::Flow;
 use crate::script::{Cut, Kind, Script};
 use crate::shares;
 use crate::step::{Buffer, Plan, Rank, Slice};
@@ -19,7 +19,7 @@ use crate::strategy::Strategy;
 use crate::{Call, Network};
 
 pub(super) fn candidates(question: &Question, network: &Network) -> Vec<Strategy> {
-    shares::of_blocks(question, network, Way::Down)
+    shares::of_blocks(question, network, Flow::Down)
 }
 
 pub(super) fn plan(call: &Call, network: &Network, me: Rank, strategy: &Strategy) -> Box<dyn Plan> {

@@ -15,7 +15,7 @@
 use super::bruck;
 use crate::Network;
 use crate::choose::{self, Order, Question};
-use crate::row::Row;
+use crate::row::BlockRow;
 use crate::script::{Kind, Piece, Script};
 use crate::step::{Buffer, Plan, Rank, Slice};
 use crate::strategy::{Algorithm, Strategy};
@@ -30,7 +30,7 @@ const LONG: u64 = 32 << 10;
 
 pub(super) fn plan(call: &Call, network: &Arc<Network>, me: Rank, strategy: &Strategy) -> Box<dyn Plan> {
     let mut script = Script::default();
-    let row = Row::new(&call.blocks, network, 0);
+    let row = BlockRow::new(&call.blocks, network, 0);
     let length = call.blocks.size(me);
     let own = match call.in_place {
         true => Slice {
@@ -75,7 +75,7 @@ pub(crate) fn bring(
     script: &mut Script,
     network: &Arc<Network>,
     me: Rank,
-    (row, unit_bytes): (&Row, u64),
+    (row, unit_bytes): (&BlockRow, u64),
     own: Slice,
     all: Buffer,
     strategy: &Strategy,
@@ -130,7 +130,7 @@ pub(crate) fn messages_of(strategy: &Strategy, network: &Network, bytes: u64) ->
 
 /// Where leaders meet: blocks go up, each leader gets those of other sites once, and everybody else gets all.
 pub(super) fn bytes(call: &Call, network: &Network) -> Bytes {
-    let row = Row::new(&call.blocks, network, 0);
+    let row = BlockRow::new(&call.blocks, network, 0);
     let all = call.bytes(row.at(network.size()));
     let leaders = if network.tiers() == 0 {
         1

@@ -13,7 +13,7 @@ mod whole;
 pub(crate) use fixed::exchange;
 
 use crate::choose::{self, Order, Question};
-use crate::cost::{Phase, Way};
+use crate::cost::{Flow, Phase};
 use crate::meeting;
 use crate::script::Script;
 use crate::step::{Plan, Rank};
@@ -52,7 +52,7 @@ pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy
         question,
         network,
         algorithm,
-        flows: &[(Way::Combine, Load::Piece), (Way::Down, Load::Piece)],
+        flows: &[(Flow::Combine, Load::Piece), (Flow::Down, Load::Piece)],
         cut: true,
         any_root: false,
         sharing: (Sharing::Whole, 1),

@@ -11,7 +11,7 @@
 
 use crate::Network;
 use crate::reduce::whole::fold_by_rank;
-use crate::row::Row;
+use crate::row::BlockRow;
 use crate::script::Script;
 use crate::step::{Buffer, Plan, Rank, Slice};
 use crate::{Call, Messages, allgather};
@@ -26,7 +26,7 @@ pub(super) fn plan(call: &Call, network: &Arc<Network>, me: Rank, units: u64) ->
         offset: 0,
         length: units,
     };
-    let (row, strategy) = (Row::equal(units), allgather::ask(network, bytes(call, network)));
+    let (row, strategy) = (BlockRow::equal(units), allgather::ask(network, bytes(call, network)));
     allgather::bring(&mut script, network, me, (&row, call.unit_bytes), own, all, &strategy);
     let result = Slice {
         buffer: Buffer::Recv,

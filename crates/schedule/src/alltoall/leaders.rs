@@ -17,11 +17,11 @@
 
 use super::bruck;
 use crate::choose::{self, Question};
-use crate::cost::{self, Phase, Way};
+use crate::cost::{self, Flow, Phase};
 use crate::meeting;
 use crate::parcels::Parcels;
 use crate::routes::Routes;
-use crate::row::{Row, runs};
+use crate::row::{BlockRow, runs};
 use crate::script::{Kind, Piece, Script};
 use crate::step::{Action, After, Buffer, Plan, Rank, Slice};
 use crate::strategy::{Algorithm, Sharing, Strategy};
@@ -45,7 +45,7 @@ pub(super) fn plan(call: &Call, network: &Arc<Network>, me: Rank, block: u64) ->
         buffer: Buffer::Recv,
         ..own
     };
-    let rows = Row::equal(length);
+    let rows = BlockRow::equal(length);
     match family.parent {
         Some(parent) => member(&mut script, &family, parent, &rows, own, result),
         None => {
@@ -87,7 +87,7 @@ fn strategy(question: &Question, network: &Network, algorithm: Algorithm) -> Opt
         question,
         network,
         algorithm,
-        flows: &[(Way::Up, Load::Blocks(row)), (Way::Down, Load::Blocks(row))],
+        flows: &[(Flow::Up, Load::Blocks(row)), (Flow::Down, Load::Blocks(row))],
         cut: false,
         any_root: false,
         sharing: (Sharing::Whole, 1),
@@ -129,7 +129,7 @@ fn strategy(question: &Question, network: &Network, algorithm: Algorithm) -> Opt
 const SORT: u64 = 50;
 
 /// A process that hands its subtree's rows up, and gets their results.
-fn member(script: &mut Script, family: &Family, parent: Rank, rows: &Row, own: Slice, result: Slice) {
+fn member(script: &mut Script, family: &Family, parent: Rank, rows: &BlockRow, own: Slice, result: Slice) {
     let (up, down) = (Piece::whole(0).slot(Kind::Up), Piece::whole(0).slot(Kind::Down));
     if family.is_leaf() {
         script.send(parent, own, up);
@@ -188,7 +188,7 @@ impl<'a> Leader<'a> {
         &self,
         script: &mut Script,
         family: &Family,
-        rows: &Row,
+        rows: &BlockRow,
         (own, result): (Slice, Slice),
         meeting: &Meeting<'_>,
     ) {
@@ -229,7 +229,7 @@ impl<'a> Leader<'a> {
         script.push(Action::Copy { from, to: result }, assembled);
     }
 
-    fn collect(&self, script: &mut Script, family: &Family, rows: &Row, own: Slice) -> After {
+    fn collect(&self, script: &mut Script, family: &Family, rows: &BlockRow, own: Slice) -> After {
         let slot = Piece::whole(0).slot(Kind::Up);
         let at = |positions: Range<u32>| rows.slice(self.rows, family.start, positions);
         let to = at(family.position..family.position + 1);
@@ -328,7 +328,7 @@ pub(super) fn messages(network: &Network, algorithm: Algorithm) -> Messages {
 /// inside, every row up and down.
 pub(super) fn bytes(network: &Network, algorithm: Algorithm, block: u64) -> Bytes {
     let row = block.saturating_mul(u64::from(network.size()));
-    let rows = Bytes::of_blocks(network, 1, 0, (&Row::equal(row), 2));
+    let rows = Bytes::of_blocks(network, 1, 0, (&BlockRow::equal(row), 2));
     let outer = network.level(0);
     let between = match algorithm {
         Algorithm::Bruck => bruck::crossings(network),

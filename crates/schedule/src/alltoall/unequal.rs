@@ -17,7 +17,7 @@ use super::pairwise;
 use crate::choose;
 use crate::parcels::Parcels;
 use crate::routes::Ways;
-use crate::row::{Row, runs};
+use crate::row::{BlockRow, runs};
 use crate::script::{Kind, Piece, Script};
 use crate::short::{SHORT, blocks_of, goes_through, told, width};
 use crate::step::{Action, After, Buffer, Plan, Rank, Slice};
@@ -123,9 +123,9 @@ impl Sizes<'_> {
     }
 
     /// What all processes of the subtree have for others, or get.
-    fn row(&self, units: impl Fn(u32, Rank) -> u64) -> Row {
+    fn row(&self, units: impl Fn(u32, Rank) -> u64) -> BlockRow {
         let all = |position| (0..self.ranks as Rank).map(|rank| units(position, rank)).sum::<u64>();
-        Row::of_positions(self.family.start, (self.family.start..self.family.end).map(all))
+        BlockRow::of_positions(self.family.start, (self.family.start..self.family.end).map(all))
     }
 }
 
@@ -156,7 +156,7 @@ struct Process<'a> {
 impl Process<'_> {
     /// Collects what the subtree has for other nodes, in order of position, and in it by rank of destination. Gives the
     /// steps after which it is there.
-    fn collect(&self, script: &mut Script, (given, ready): (Buffer, &After)) -> (Row, Slice, After) {
+    fn collect(&self, script: &mut Script, (given, ready): (Buffer, &After)) -> (BlockRow, Slice, After) {
         let (family, blocks) = (self.sizes.family, blocks_of(self.call).0);
         let row = self.sizes.row(|position, rank| self.sizes.to(position, rank));
         let all = family.start..family.end;
@@ -186,7 +186,7 @@ impl Process<'_> {
     }
 
     /// Hands the children what is theirs when it is there; gives the own part.
-    fn spread(&self, script: &mut Script, row: &Row, results: Buffer, there: &After) -> Slice {
+    fn spread(&self, script: &mut Script, row: &BlockRow, results: Buffer, there: &After) -> Slice {
         let family = self.sizes.family;
         for child in &family.children {
             let data = row.slice(results, family.start, child.start..child.end);

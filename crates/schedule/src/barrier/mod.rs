@@ -5,7 +5,7 @@ mod dissemination;
 mod tree;
 
 use crate::choose::{self, Order, Question};
-use crate::cost::Way;
+use crate::cost::Flow;
 use crate::meeting;
 use crate::script::Script;
 use crate::step::{Plan, Rank};
@@ -39,7 +39,7 @@ pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy
         question,
         network,
         algorithm,
-        flows: &[(Way::Up, Load::Piece), (Way::Down, Load::Piece)],
+        flows: &[(Flow::Up, Load::Piece), (Flow::Down, Load::Piece)],
         cut: false,
         any_root: false,
         sharing: (Sharing::Whole, 1),

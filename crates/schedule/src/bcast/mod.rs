@@ -5,7 +5,7 @@ mod shared;
 mod tree;
 
 use crate::choose::{self, Question};
-use crate::cost::Way;
+use crate::cost::Flow;
 use crate::script::Script;
 use crate::step::{Plan, Rank};
 use crate::strategy::{Algorithm, Sharing, Strategy};
@@ -25,7 +25,7 @@ pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy
         question,
         network,
         algorithm: Algorithm::Tree,
-        flows: &[(Way::Down, Load::Piece)],
+        flows: &[(Flow::Down, Load::Piece)],
         cut: true,
         any_root: true,
         sharing: (Sharing::Whole, 1),

@@ -2,7 +2,7 @@
 //! What the members of a node do together in its memory, and those of a job of a vendor MPI with that
 //! ([`node`](crate::node)).
 
-use super::{Council, Phase, SWITCH, Way};
+use super::{Council, Flow, Phase, SWITCH};
 use crate::network::Jobs;
 use crate::together::{ALONE, combining};
 use isthmus_topology::{Level, Links};
@@ -59,18 +59,18 @@ pub fn natively(links: &Links, jobs: Jobs, combines: bool, [bytes, share]: [u64;
 
 impl Council<'_> {
     /// One step of all members; so many of them need so many bytes.
-    pub(super) fn together(&self, way: Way, bytes: &dyn Fn(u32) -> u64) -> Phase {
+    pub(super) fn together(&self, way: Flow, bytes: &dyn Fn(u32) -> u64) -> Phase {
         match self.network.jobs() {
             Some(jobs) => self.natively(jobs, way, bytes),
             None => self.in_memory(way, bytes(self.members)),
         }
     }
 
-    fn natively(&self, jobs: Jobs, way: Way, bytes: &dyn Fn(u32) -> u64) -> Phase {
+    fn natively(&self, jobs: Jobs, way: Flow, bytes: &dyn Fn(u32) -> u64) -> Phase {
         // Blocks of processes: each node has its share.
         let share = (self.members / jobs.nodes.max(1)).max(1);
         let sizes = [bytes(self.members), bytes(share)];
-        let spent = natively(self.network.links(), jobs, way == Way::Combine, sizes);
+        let spent = natively(self.network.links(), jobs, way == Flow::Combine, sizes);
         Phase {
             name: format!(
                 "{}: {} among {} on {} nodes",
@@ -89,15 +89,15 @@ impl Council<'_> {
 
     /// Everybody copies what he gives into cells, and what he takes out of them. Who gives
     /// only waits for nobody; for the parts of a long result everybody waits for all, twice.
-    fn in_memory(&self, way: Way, bytes: u64) -> Phase {
+    fn in_memory(&self, way: Flow, bytes: u64) -> Phase {
         let (links, all) = (self.network.links(), u64::from(self.members));
         let copy = links.copy.at(bytes);
         let combined = copy.saturating_mul(2).saturating_add(combining(links, bytes, all));
         let (process, work, rounds, waits) = match way {
-            Way::Down => (copy, copy.saturating_mul(all), 1, all - 1),
-            Way::Up => (copy, copy.saturating_mul(all), 1, 1),
-            Way::Combine if bytes <= ALONE => (combined, copy.saturating_mul(all - 1).saturating_add(combined), 1, 1),
-            Way::Combine => (combined, combined.saturating_mul(all), 2, 2 * all),
+            Flow::Down => (copy, copy.saturating_mul(all), 1, all - 1),
+            Flow::Up => (copy, copy.saturating_mul(all), 1, 1),
+            Flow::Combine if bytes <= ALONE => (combined, copy.saturating_mul(all - 1).saturating_add(combined), 1, 1),
+            Flow::Combine => (combined, combined.saturating_mul(all), 2, 2 * all),
         };
         // What is given is taken after it was given; long blocks pass in pieces.
         let given = if bytes <= ALONE { copy } else { copy / 2 };

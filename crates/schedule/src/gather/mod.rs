@@ -10,7 +10,7 @@ pub(crate) use counts::plan as counts;
 pub(crate) use tree::{bring, brought};
 
 use crate::choose::{self, Question};
-use crate::cost::Way;
+use crate::cost::Flow;
 use crate::rooted;
 pub(crate) use crate::rooted::{bytes, messages};
 use crate::script::Script;
@@ -31,5 +31,5 @@ pub(crate) fn plan(call: &Call, network: &Arc<Network>, me: Rank) -> Box<dyn Pla
 }
 
 pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy> {
-    rooted::candidates(question, network, Way::Up, (direct::candidates, shared::candidates))
+    rooted::candidates(question, network, Flow::Up, (direct::candidates, shared::candidates))
 }

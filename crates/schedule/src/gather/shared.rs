@@ -11,14 +11,14 @@
 //! | paper | van de Geijn: On global combine operations, 1994 (long vectors); pacx-mpi-optimized-algorithms, section IV (few processes talk to other machines) |
 
 use crate::choose::Question;
-use crate::cost::Way;
+use crate::cost::Flow;
 use crate::star;
 use crate::step::{Plan, Rank};
 use crate::strategy::Strategy;
 use crate::{Call, Network};
 
 pub(super) fn candidates(question: &Question, network: &Network) -> Vec<Strategy> {
-    star::candidates(question, network, Way::Up)
+    star::candidates(question, network, Flow::Up)
 }
 
 pub(super) fn plan(call: &Call, network: &Network, me: Rank, strategy: &Strategy) -> Box<dyn Plan> {

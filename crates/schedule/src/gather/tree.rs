@@ -11,7 +11,7 @@
 
 use crate::apart::Apart;
 use crate::choose::{self, Order, Question};
-use crate::row::Row;
+use crate::row::BlockRow;
 use crate::script::{Kind, Piece, Script};
 use crate::step::{Buffer, Plan, Rank, Slice};
 use crate::straight::Straight;
@@ -24,7 +24,7 @@ pub(super) fn plan(call: &Call, network: &Network, me: Rank) -> Box<dyn Plan> {
     let mut script = Script::default();
     let strategy = choose::strategy(call, network);
     let family = Family::of(&strategy, network, call.root, me);
-    let whole = Row::new(&call.blocks, network, family.start);
+    let whole = BlockRow::new(&call.blocks, network, family.start);
     let apart = Apart::of(call, network, &strategy);
     let row = match &apart {
         Some(apart) => apart.rest(&whole, family.start..family.end),
@@ -57,7 +57,7 @@ pub(crate) fn bring(
     network: &Network,
     root: Rank,
     me: Rank,
-    row: &Row,
+    row: &BlockRow,
     own: Slice,
     all: Buffer,
     bytes: u64,
@@ -87,7 +87,7 @@ pub(super) fn family(network: &Network, root: Rank, me: Rank, question: &Questio
 }
 
 /// Collects the subtree's blocks in order of position, and sends them on if there is a parent.
-fn collect(script: &mut Script, family: &Family, row: &Row, own: Slice, all: Option<Buffer>) {
+fn collect(script: &mut Script, family: &Family, row: &BlockRow, own: Slice, all: Option<Buffer>) {
     let slot = Piece::whole(0).slot(Kind::Up);
     let mut data = own;
     if family.follows() {
@@ -114,7 +114,7 @@ fn collect(script: &mut Script, family: &Family, row: &Row, own: Slice, all: Opt
 fn collect_apart(
     script: &mut Script,
     family: &Family,
-    (row, straight): (&Row, &Straight),
+    (row, straight): (&BlockRow, &Straight),
     own: Slice,
     (parent, root): (Rank, Rank),
 ) {
@@ -145,7 +145,7 @@ fn receive_by_rank(
     call: &Call,
     network: &Network,
     family: &Family,
-    (row, straight): (&Row, Option<&Straight>),
+    (row, straight): (&BlockRow, Option<&Straight>),
     own: Slice,
 ) {
     let home = Slice {
@@ -191,7 +191,7 @@ fn receive_part(
     script: &mut Script,
     call: &Call,
     network: &Network,
-    row: &Row,
+    row: &BlockRow,
     (from, positions, slot): (Rank, Range<u32>, u16),
     spare: &mut Option<Buffer>,
 ) {
@@ -206,7 +206,7 @@ fn take_part(
     script: &mut Script,
     call: &Call,
     network: &Network,
-    row: &Row,
+    row: &BlockRow,
     positions: Range<u32>,
     spare: &mut Option<Buffer>,
     take: impl FnOnce(&mut Script, Slice),
@@ -226,7 +226,7 @@ fn take_part(
 }
 
 /// The own block of a process in the buffer that holds it when the call begins.
-fn own_block(call: &Call, row: &Row, position: u32, me: Rank) -> Slice {
+fn own_block(call: &Call, row: &BlockRow, position: u32, me: Rank) -> Slice {
     let length = row.length(position..position + 1);
     if call.in_place {
         Slice {

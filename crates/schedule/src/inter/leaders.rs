@@ -12,7 +12,7 @@
 
 use super::sides::{Sides, whole};
 use super::symmetric::Meeting;
-use crate::compose::{Composite, Members, Part};
+use crate::compose::{Composite, Members, SubPlan};
 use crate::script::Script;
 use crate::step::{Buffer, Plan, Rank, Slice};
 use crate::{Blocks, Call, Network, Operation};
@@ -73,7 +73,7 @@ pub(super) fn plan(call: &Call, network: &Arc<Network>, sides: &Sides, me: Rank)
 }
 
 /// From the order of sources to that of destinations.
-fn sorting(local: u64, remote: u64, block: u64, send: Slice, recv: Slice) -> Part {
+fn sorting(local: u64, remote: u64, block: u64, send: Slice, recv: Slice) -> SubPlan {
     let mut script = Script::default();
     let at = |buffer, index: u64| Slice {
         buffer,
@@ -84,7 +84,7 @@ fn sorting(local: u64, remote: u64, block: u64, send: Slice, recv: Slice) -> Par
         let source = at(Buffer::Send, from * remote + to);
         script.copy_apart(source, at(Buffer::Recv, to * local + from));
     }
-    Part {
+    SubPlan {
         number: 3,
         plan: Box::new(script),
         members: Members::All,

@@ -11,7 +11,7 @@
 
 use super::sides::{Sides, whole};
 use crate::Network;
-use crate::compose::{Composite, Members, Part};
+use crate::compose::{Composite, Members, SubPlan};
 use crate::script::{Kind, Piece, Script};
 use crate::step::{Buffer, Plan, Rank, Slice};
 use crate::{Blocks, Call, CountsPhase, Operation, counts_phase, plan};
@@ -65,8 +65,8 @@ impl Rooted {
         })
     }
 
-    pub(super) fn part(&self, plan: Box<dyn Plan>, number: u16) -> Part {
-        Part {
+    pub(super) fn part(&self, plan: Box<dyn Plan>, number: u16) -> SubPlan {
+        SubPlan {
             number,
             plan,
             members: Members::Listed(Arc::clone(&self.members)),
@@ -167,8 +167,8 @@ fn result(length: u64) -> Slice {
 }
 
 /// Messages between members of both groups, about `recv`.
-fn direct(script: Script, recv: Slice) -> Part {
-    Part {
+fn direct(script: Script, recv: Slice) -> SubPlan {
+    SubPlan {
         number: 1,
         plan: Box::new(script),
         members: Members::All,
@@ -178,7 +178,7 @@ fn direct(script: Script, recv: Slice) -> Part {
 }
 
 /// Reduction inside one group to a member, into `sum` there.
-pub(super) fn within(call: &Call, network: &Network, group: &Range<Rank>, root: Rank, me: Rank, sum: Slice) -> Part {
+pub(super) fn within(call: &Call, network: &Network, group: &Range<Rank>, root: Rank, me: Rank, sum: Slice) -> SubPlan {
     let members: Vec<Rank> = group.clone().collect();
     let inner = Call {
         operation: Operation::Reduce,
@@ -186,7 +186,7 @@ pub(super) fn within(call: &Call, network: &Network, group: &Range<Rank>, root: 
         in_place: false,
         ..call.clone()
     };
-    Part {
+    SubPlan {
         number: 0,
         plan: plan(&inner, &network.among(&members), me - group.start),
         members: Members::From(group.start),

@@ -13,7 +13,7 @@
 use super::rooted::{Rooted, behind_root, within};
 use super::sides::{Sides, nearest, whole};
 use crate::Network;
-use crate::compose::{Composite, Members, Part};
+use crate::compose::{Composite, Members, SubPlan};
 use crate::script::{Kind, Piece, Script};
 use crate::step::{Buffer, Plan, Rank, Slice};
 use crate::{Blocks, Call, CountsPhase, Operation, plan};
@@ -47,7 +47,7 @@ impl<'a> Meeting<'a> {
     }
 
     /// An operation inside the own group, rooted at the member that meets the other.
-    pub(super) fn inside(&self, call: &Call, number: u16, send: Slice, recv: Slice) -> Part {
+    pub(super) fn inside(&self, call: &Call, number: u16, send: Slice, recv: Slice) -> SubPlan {
         let group = &self.sides.local;
         let members: Vec<Rank> = group.clone().collect();
         let call = Call {
@@ -55,7 +55,7 @@ impl<'a> Meeting<'a> {
             in_place: false,
             ..call.clone()
         };
-        Part {
+        SubPlan {
             number,
             plan: plan(&call, &self.network.among(&members), self.me - group.start),
             members: Members::From(group.start),
@@ -65,7 +65,7 @@ impl<'a> Meeting<'a> {
     }
 
     /// Sends `given` to the other group's member and receives into `got`, which has `length` units.
-    pub(super) fn exchange(&self, given: Slice, got: Slice, length: u64) -> Part {
+    pub(super) fn exchange(&self, given: Slice, got: Slice, length: u64) -> SubPlan {
         let slot = Piece::whole(0).slot(Kind::Exchange);
         let mut script = Script::default();
         let at = |buffer, length| Slice {
@@ -75,7 +75,7 @@ impl<'a> Meeting<'a> {
         };
         script.send(self.theirs, at(Buffer::Send, given.length), slot);
         script.receive(self.theirs, at(Buffer::Recv, length), slot);
-        Part {
+        SubPlan {
             number: 1,
             plan: Box::new(script),
             members: Members::All,

@@ -7,7 +7,7 @@ mod tree;
 pub(crate) mod whole;
 
 use crate::choose::{self, Order, Question};
-use crate::cost::Way;
+use crate::cost::Flow;
 use crate::script::Script;
 use crate::step::{Plan, Rank};
 use crate::strategy::{Algorithm, Sharing, Strategy};
@@ -41,7 +41,7 @@ pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy
             Order::Fixed => Algorithm::Fixed,
             Order::Any | Order::Ranks => Algorithm::Tree,
         },
-        flows: &[(Way::Combine, Load::Piece)],
+        flows: &[(Flow::Combine, Load::Piece)],
         cut: true,
         any_root: question.order != Order::Ranks,
         sharing: (Sharing::Whole, 1),

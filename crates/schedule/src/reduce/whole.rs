@@ -10,7 +10,7 @@
 //! | paper | – |
 
 use crate::Network;
-use crate::row::Row;
+use crate::row::BlockRow;
 use crate::script::Script;
 use crate::step::{Buffer, Plan, Rank, Slice};
 use crate::{Call, gather};
@@ -23,7 +23,7 @@ pub(super) fn plan(call: &Call, network: &Network, me: Rank, units: u64) -> Box<
         offset: 0,
         length: units,
     };
-    let row = Row::equal(units);
+    let row = BlockRow::equal(units);
     let all = if me == call.root {
         script.memory(units * u64::from(network.size()))
     } else {

@@ -12,7 +12,7 @@
 
 use crate::Network;
 use crate::choose::{self, Order, Question};
-use crate::compose::{Composite, Members, Part};
+use crate::compose::{Composite, Members, SubPlan};
 use crate::script::Script;
 use crate::step::{Buffer, Plan, Rank, Slice};
 use crate::strategy::{Algorithm, Strategy};
@@ -28,7 +28,7 @@ pub(super) fn plan(call: &Call, network: &Arc<Network>, me: Rank, units: u64) ->
     };
     // In place the contribution is in the result buffer, which takes nothing before the second stage.
     let given = user(if call.in_place { Buffer::Recv } else { Buffer::Send });
-    let part = |number, plan, send, recv| Part {
+    let part = |number, plan, send, recv| SubPlan {
         number,
         plan,
         members: Members::All,

@@ -13,7 +13,7 @@
 use crate::fold::Sum;
 use crate::leaders::{Meeting, memory};
 use crate::parties::{Parties, Role};
-use crate::row::Row;
+use crate::row::BlockRow;
 use crate::script::{Kind, Piece, Script};
 use crate::step::Slice;
 use crate::{Call, Network};
@@ -149,7 +149,7 @@ fn mirrored(number: u32, power: u32) -> u32 {
 
 /// Units among the leaders beside those of a straight exchange: blocks that go back to the first of a pair.
 pub(super) fn units_back(call: &Call, network: &Network) -> u64 {
-    let row = Row::new(&call.blocks, network, 0);
+    let row = BlockRow::new(&call.blocks, network, 0);
     let pairs = Parties::of(network.clusters(1)).pairs;
     (0..pairs).map(|pair| row.length(network.span(1, 2 * pair))).sum()
 }

@@ -7,7 +7,7 @@ mod shared;
 mod tree;
 
 use crate::choose::{self, Order, Question};
-use crate::cost::Way;
+use crate::cost::Flow;
 use crate::meeting;
 use crate::script::Script;
 use crate::step::{Plan, Rank};
@@ -39,7 +39,7 @@ pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy
         return fixed::candidates(question, network);
     }
     let block = question.bytes() / u64::from(network.size());
-    let flows = [(Way::Combine, Load::Piece), (Way::Down, Load::Blocks(block))];
+    let flows = [(Flow::Combine, Load::Piece), (Flow::Down, Load::Blocks(block))];
     let trees = |algorithm| Trees {
         question,
         network,

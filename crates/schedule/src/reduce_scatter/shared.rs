@@ -12,7 +12,7 @@
 //! | paper | – (allgather/shared backwards) |
 
 use crate::choose::Question;
-use crate::cost::Way;
+use crate::cost::Flow;
 use crate::fold::Sum;
 use crate::script::{Cut, Kind, Script};
 use crate::shares;
@@ -22,7 +22,7 @@ use crate::tree::Family;
 use crate::{Bytes, Call, Messages, Network};
 
 pub(super) fn candidates(question: &Question, network: &Network) -> Vec<Strategy> {
-    shares::of_blocks(question, network, Way::Combine)
+    shares::of_blocks(question, network, Flow::Combine)
 }
 
 pub(super) fn plan(call: &Call, network: &Network, me: Rank, strategy: &Strategy) -> Box<dyn Plan> {

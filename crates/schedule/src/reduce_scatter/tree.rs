@@ -18,7 +18,7 @@ use crate::Network;
 use crate::fold::{Sum, fold, operand_of};
 use crate::leaders::{Meeting, memory};
 use crate::routes::Routes;
-use crate::row::Row;
+use crate::row::BlockRow;
 use crate::script::{Kind, Piece, Script};
 use crate::step::{Buffer, Plan, Rank, Slice};
 use crate::strategy::{Algorithm, Strategy};
@@ -28,7 +28,7 @@ use std::sync::Arc;
 
 pub(super) fn plan(call: &Call, network: &Arc<Network>, me: Rank, strategy: &Strategy) -> Box<dyn Plan> {
     let mut script = Script::default();
-    let row = Row::new(&call.blocks, network, 0);
+    let row = BlockRow::new(&call.blocks, network, 0);
     let family = Family::of(strategy, network, 0, me);
     let sum = combine_up(&mut script, call, network, &family, &row);
     let length = row.length(family.position..family.position + 1);
@@ -72,7 +72,7 @@ pub(super) fn plan(call: &Call, network: &Arc<Network>, me: Rank, strategy: &Str
 }
 
 /// Combines the subtree's contributions. The result has all blocks in order of position.
-fn combine_up(script: &mut Script, call: &Call, network: &Network, family: &Family, row: &Row) -> Sum {
+fn combine_up(script: &mut Script, call: &Call, network: &Network, family: &Family, row: &BlockRow) -> Sum {
     let (p, total) = (network.size(), row.at(network.size()));
     let given = if call.in_place { Buffer::Recv } else { Buffer::Send };
     let whole = |buffer| Slice {
@@ -102,7 +102,7 @@ fn combine_up(script: &mut Script, call: &Call, network: &Network, family: &Fami
 }
 
 /// Receives the subtree's results, hands on the children's and keeps the own one.
-fn pass_on(script: &mut Script, family: &Family, parent: Rank, row: &Row, own: Slice) {
+fn pass_on(script: &mut Script, family: &Family, parent: Rank, row: &BlockRow, own: Slice) {
     let slot = Piece::whole(0).slot(Kind::Down);
     if family.is_leaf() {
         script.receive(parent, own, slot);
@@ -180,7 +180,7 @@ pub(super) fn messages(network: &Network, strategy: &Strategy) -> Messages {
 /// All blocks go up the trees from a tier inwards, and each its own way down; between leaders who meet each site gets
 /// its blocks from all others.
 pub(super) fn bytes(call: &Call, network: &Network, from: usize) -> Bytes {
-    let row = Row::new(&call.blocks, network, 0);
+    let row = BlockRow::new(&call.blocks, network, 0);
     let all = call.bytes(row.at(network.size()));
     let up = Bytes::of(Messages::of_trees(network, from), all);
     let inside = up.plus(Bytes::of_blocks(network, from, 0, (&row, call.unit_bytes)));

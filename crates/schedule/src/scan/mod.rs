@@ -6,7 +6,7 @@ mod tree;
 mod whole;
 
 use crate::choose::{self, Order, Question, WHOLE};
-use crate::cost::Way;
+use crate::cost::Flow;
 use crate::meeting;
 use crate::script::Script;
 use crate::step::{Plan, Rank};
@@ -42,7 +42,7 @@ pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy
         question,
         network,
         algorithm,
-        flows: &[(Way::Combine, Load::Piece), (Way::Down, Load::Piece)],
+        flows: &[(Flow::Combine, Load::Piece), (Flow::Down, Load::Piece)],
         cut: true,
         any_root: false,
         sharing: (Sharing::Whole, 1),

@@ -11,12 +11,12 @@
 
 use crate::Network;
 use crate::choose::Question;
-use crate::cost::Way;
+use crate::cost::Flow;
 use crate::direct;
 use crate::strategy::Strategy;
 
 pub(super) fn candidates(question: &Question, network: &Network, tree: &Strategy) -> Vec<Strategy> {
-    direct::candidate(question, network, Way::Down, tree)
+    direct::candidate(question, network, Flow::Down, tree)
         .into_iter()
         .collect()
 }

@@ -10,7 +10,7 @@
 //! | paper | multilevel-topology-aware-collectives 2002, section 3 (MPI_Scatter) |
 
 use crate::apart::Apart;
-use crate::row::Row;
+use crate::row::BlockRow;
 use crate::script::{Kind, Piece, Script};
 use crate::step::{Buffer, Plan, Rank, Slice};
 use crate::straight::Straight;
@@ -22,7 +22,7 @@ pub(super) fn plan(call: &Call, network: &Network, me: Rank) -> Box<dyn Plan> {
     let mut script = Script::default();
     let strategy = choose::strategy(call, network);
     let family = Family::of(&strategy, network, call.root, me);
-    let whole = Row::new(&call.blocks, network, family.start);
+    let whole = BlockRow::new(&call.blocks, network, family.start);
     let apart = Apart::of(call, network, &strategy);
     let row = match &apart {
         Some(apart) => apart.rest(&whole, family.start..family.end),
@@ -60,7 +60,7 @@ pub(super) fn family(call: &Call, network: &Network, me: Rank) -> Family {
 }
 
 /// Receives the subtree's blocks, hands on the children's and keeps the own one.
-fn pass_on(script: &mut Script, family: &Family, parent: Rank, row: &Row, own: Slice) {
+fn pass_on(script: &mut Script, family: &Family, parent: Rank, row: &BlockRow, own: Slice) {
     let slot = Piece::whole(0).slot(Kind::Down);
     if family.follows() {
         return family.deal_out(script, own.length, own, |_| Slice::NOTHING);
@@ -78,7 +78,7 @@ fn pass_on(script: &mut Script, family: &Family, parent: Rank, row: &Row, own: S
 fn pass_on_apart(
     script: &mut Script,
     family: &Family,
-    (row, straight): (&Row, &Straight),
+    (row, straight): (&BlockRow, &Straight),
     own: Slice,
     (parent, root): (Rank, Rank),
 ) {
@@ -104,7 +104,7 @@ fn pass_on_apart(
 }
 
 /// Hands on the children's blocks and keeps the own one, from a buffer in order of position that begins with `origin`.
-pub(crate) fn spread(script: &mut Script, family: &Family, row: &Row, buffer: Buffer, origin: u32, own: Slice) {
+pub(crate) fn spread(script: &mut Script, family: &Family, row: &BlockRow, buffer: Buffer, origin: u32, own: Slice) {
     let slot = Piece::whole(0).slot(Kind::Down);
     for child in &family.children {
         script.send(child.rank, row.slice(buffer, origin, child.start..child.end), slot);
@@ -122,7 +122,7 @@ fn send_by_rank(
     call: &Call,
     network: &Network,
     family: &Family,
-    (row, straight): (&Row, Option<&Straight>),
+    (row, straight): (&BlockRow, Option<&Straight>),
     own: Slice,
 ) {
     let (mut spare, mut rest) = (None, None);
@@ -175,7 +175,7 @@ fn send_part(
     script: &mut Script,
     call: &Call,
     network: &Network,
-    row: &Row,
+    row: &BlockRow,
     (to, positions, slot): (Rank, Range<u32>, u16),
     spare: &mut Option<Buffer>,
 ) {
@@ -190,7 +190,7 @@ fn give_part(
     script: &mut Script,
     call: &Call,
     network: &Network,
-    row: &Row,
+    row: &BlockRow,
     positions: Range<u32>,
     spare: &mut Option<Buffer>,
     give: impl FnOnce(&mut Script, Slice),

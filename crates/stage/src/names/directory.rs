@@ -45,7 +45,7 @@ impl From<io::Error> for Refused {
 /// Who publishes names: they are good as long as this value lives.
 #[derive(Debug)]
 pub(super) struct Owner {
-    place: Place,
+    place: NamesDirectory,
     id: String,
     job: String,
     _lock: File,
@@ -57,10 +57,10 @@ impl Owner {
     /// # Errors
     /// There is no place for names.
     pub(super) fn begin(job: &str) -> io::Result<Self> {
-        Self::begin_at(Place::of_user(NAMES)?, job)
+        Self::begin_at(NamesDirectory::of_user(NAMES)?, job)
     }
 
-    fn begin_at(place: Place, job: &str) -> io::Result<Self> {
+    fn begin_at(place: NamesDirectory, job: &str) -> io::Result<Self> {
         let _turn = place.turn()?;
         let id = hex(&guarded::random::<16>()?);
         let lock = private().create_new(true).open(place.lock_of(&id))?;
@@ -136,10 +136,10 @@ pub struct Announced(#[expect(dead_code, reason = "it holds the lock")] Owner);
 /// # Errors
 /// There is no place for that, or it cannot be used.
 pub fn announce(world: &str, ticket: &str) -> io::Result<Result<Announced, String>> {
-    announce_at(Place::of_user(WORLDS)?, world, ticket)
+    announce_at(NamesDirectory::of_user(WORLDS)?, world, ticket)
 }
 
-fn announce_at(place: Place, world: &str, ticket: &str) -> io::Result<Result<Announced, String>> {
+fn announce_at(place: NamesDirectory, world: &str, ticket: &str) -> io::Result<Result<Announced, String>> {
     let owner = Owner::begin_at(place, world)?;
     match owner.publish(world, ticket) {
         Ok(()) => Ok(Ok(Announced(owner))),
@@ -153,7 +153,7 @@ fn announce_at(place: Place, world: &str, ticket: &str) -> io::Result<Result<Ann
 /// # Errors
 /// There is no place for names, or it cannot be used.
 pub(super) fn look_up(name: &str) -> io::Result<Option<Published>> {
-    Place::of_user(NAMES)?.good(name)
+    NamesDirectory::of_user(NAMES)?.good(name)
 }
 
 /// All names, in order. Those that are stale are removed.
@@ -173,16 +173,16 @@ pub fn worlds() -> io::Result<Vec<Published>> {
 }
 
 fn list(kind: &str) -> io::Result<Vec<Published>> {
-    let place = Place::of_user(kind)?;
+    let place = NamesDirectory::of_user(kind)?;
     let _turn = place.turn()?;
     Ok(place.sweep())
 }
 
 /// The directory.
 #[derive(Clone, Debug)]
-struct Place(PathBuf);
+struct NamesDirectory(PathBuf);
 
-impl Place {
+impl NamesDirectory {
     fn of_user(kind: &str) -> io::Result<Self> {
         let base = cache::directory().map_err(io::Error::other)?.join(kind);
         Self::at(base)
@@ -282,13 +282,13 @@ mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;
 
-    fn place() -> (tempfile::TempDir, Place) {
+    fn place() -> (tempfile::TempDir, NamesDirectory) {
         let directory = tempfile::tempdir().unwrap();
-        let place = Place::at(directory.path().join("names")).unwrap();
+        let place = NamesDirectory::at(directory.path().join("names")).unwrap();
         (directory, place)
     }
 
-    fn port(place: &Place, name: &str) -> Option<String> {
+    fn port(place: &NamesDirectory, name: &str) -> Option<String> {
         place.good(name).unwrap().map(|known| known.port)
     }
 
@@ -349,7 +349,7 @@ mod tests {
         let (directory, place) = place();
         assert_eq!(fs::metadata(&place.0).unwrap().mode() & 0o777, 0o700);
         fs::set_permissions(&place.0, fs::Permissions::from_mode(0o755)).unwrap();
-        let refused = Place::at(directory.path().join("names")).unwrap_err();
+        let refused = NamesDirectory::at(directory.path().join("names")).unwrap_err();
         assert!(refused.to_string().contains("chmod 700"), "{refused}");
     }
 }

@@ -44,7 +44,7 @@ fn messages_survive_the_wire() {
             },
             choices: vec![Chosen {
                 bytes: 8,
-                ways: vec![crate::chosen::Way::default()],
+                ways: vec![crate::chosen::Candidate::default()],
                 ..Chosen::default()
             }],
             files: vec![Usage::default()],

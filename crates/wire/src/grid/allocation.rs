@@ -124,7 +124,7 @@ impl Allocation {
 
 /// The part of a started subjob on one node; parts follow each other in the order of process indices.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct NodeProcesses {
     /// Host name.
     pub host: String,
     /// Addresses of the node's interfaces, most promising first.
@@ -135,7 +135,7 @@ pub struct Part {
     pub processes: u32,
 }
 
-impl Part {
+impl NodeProcesses {
     pub(super) fn write(&self, w: &mut Writer) {
         w.text(&self.host).list(&self.addresses, |w, a| {
             w.text(a);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What an agent says to the coordinator.
 
-use super::{Exit, Hash, LauncherEnd, Made, Part, Scheduler, fixed, flag};
+use super::{Exit, Hash, LauncherEnd, Made, NodeProcesses, Scheduler, fixed, flag};
 use crate::boot::{Counters, LinkTraffic, read_waiting, write_waiting};
 use crate::codec::{DecodeError, Reader, Writer};
 use crate::place::{Representation, read_vendor, write_vendor};
@@ -86,7 +86,7 @@ pub enum FromAgent {
         start: u64,
     },
     /// All processes have been forked, on these nodes.
-    Started(Vec<Part>),
+    Started(Vec<NodeProcesses>),
     /// The subjob cannot be started, or its machine has ended it.
     Refused {
         /// What is wrong.
@@ -303,7 +303,7 @@ impl FromAgent {
                 hash: r.fixed("hash")?,
                 state: read_file(&mut r)?,
             },
-            67 => Self::Started(r.list("parts", Part::read)?),
+            67 => Self::Started(r.list("parts", NodeProcesses::read)?),
             68 => Self::Refused {
                 reason: r.text("reason")?,
                 hint: r.text("hint")?,

@@ -162,7 +162,7 @@ fn messages_from_an_agent_survive_the_wire() {
             hash: [1; 32],
             state: FileState::Wanted,
         },
-        FromAgent::Started(vec![Part {
+        FromAgent::Started(vec![NodeProcesses {
             host: "h".into(),
             addresses: vec!["::1".into()],
             processors: 2,

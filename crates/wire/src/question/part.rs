@@ -8,7 +8,7 @@ pub const MAX_PARTS: usize = 256;
 
 /// Processes of one program that are to be started.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct SpawnProgram {
     /// The program, as the user wrote it.
     pub program: String,
     /// Arguments after its name.
@@ -19,7 +19,7 @@ pub struct Part {
     pub keys: Vec<(String, String)>,
 }
 
-impl Part {
+impl SpawnProgram {
     pub(super) fn write(&self, w: &mut Writer) {
         w.text(&self.program);
         w.list(&self.arguments, |w, argument| {
@@ -41,8 +41,8 @@ impl Part {
     }
 }
 
-pub(super) fn read_parts(r: &mut Reader<'_>) -> Result<Vec<Part>, DecodeError> {
-    let parts = r.list("parts", Part::read)?;
+pub(super) fn read_parts(r: &mut Reader<'_>) -> Result<Vec<SpawnProgram>, DecodeError> {
+    let parts = r.list("parts", SpawnProgram::read)?;
     match parts.len() {
         1..=MAX_PARTS => Ok(parts),
         many => Err(DecodeError::Invalid {

@@ -11,7 +11,7 @@ fn asks() -> Vec<Ask> {
     }];
     all.push(Ask::Spawn {
         port: port.clone(),
-        parts: vec![Part {
+        parts: vec![SpawnProgram {
             program: "./x".into(),
             arguments: vec![String::new(), "a b".into()],
             processes: 4,
@@ -91,7 +91,7 @@ fn what_is_too_long_is_refused_and_reasons_are_cut() {
     let many = Ask::Spawn {
         port: String::new(),
         parts: vec![
-            Part {
+            SpawnProgram {
                 program: String::new(),
                 arguments: vec![],
                 processes: 1,

@@ -21,8 +21,8 @@ impl Outside for Files {
     fn is_own(&mut self, host: &str) -> bool {
         ["me", "127.0.0.1", "::1"].contains(&host)
     }
-    fn parts(&mut self, part: Part) -> usize {
-        if part == Part::Socket { 2 } else { 8 }
+    fn parts(&mut self, part: HardwareType) -> usize {
+        if part == HardwareType::Socket { 2 } else { 8 }
     }
     fn allocated(&mut self) -> Result<Option<(Vec<Host>, String)>, JobErrors> {
         Ok(self.0.then(|| {

@@ -13,7 +13,7 @@ use crate::forms::sites;
 use crate::model::{Contact, Job, MAX_PROCESSES_PER_MACHINE, MAX_SUBJOBS, Program, Subjob, check_count};
 use crate::naming::check_name;
 use crate::quoted::shown;
-use crate::transfer::Place;
+use crate::transfer::Location;
 use isthmus_settings::nearest;
 use isthmus_wire::grid::Allocation;
 
@@ -290,7 +290,7 @@ impl Mapper<'_, '_> {
             let problem = "this URL names no file";
             return self.report.error(value.span.clone(), problem, "write file:///PATH");
         }
-        if let Some(error) = Place::parse(path).err().filter(|_| path.contains("://")) {
+        if let Some(error) = Location::parse(path).err().filter(|_| path.contains("://")) {
             let hint = "get the file and name it file:///PATH, or by its path at the site";
             self.report.note(value.span.clone(), error.problem, hint);
         }

@@ -18,7 +18,7 @@ const MOST: usize = 10_000;
 
 /// A working directory that nobody named.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct WorkingDirectory {
     directory: PathBuf,
     /// Whose it is.
     whose: Where,
@@ -29,7 +29,10 @@ pub(crate) struct Place {
 }
 
 /// Decides where the processes work. With a directory of their own, which stays as long as what comes with it.
-pub(crate) fn choose(start: &mut Start, on_node: bool) -> Result<Option<(Place, Option<Workspace>)>, Refusal> {
+pub(crate) fn choose(
+    start: &mut Start,
+    on_node: bool,
+) -> Result<Option<(WorkingDirectory, Option<Workspace>)>, Refusal> {
     let below = std::mem::take(&mut start.below);
     if start.directory.is_empty() {
         return Ok(None);
@@ -45,7 +48,7 @@ pub(crate) fn choose(start: &mut Start, on_node: bool) -> Result<Option<(Place, 
         return Ok(None);
     }
     let lease = isthmus_settings::LEASE.read(|name| template::variable(start, name));
-    let place = |directory: PathBuf, whose| Place {
+    let place = |directory: PathBuf, whose| WorkingDirectory {
         directory,
         whose,
         on_node,
@@ -144,7 +147,7 @@ pub(crate) fn set_umask(start: &Start) -> Result<Option<Mode>, Refusal> {
     Ok(Some(rustix::process::umask(Mode::from_raw_mode(mask))))
 }
 
-impl Place {
+impl WorkingDirectory {
     /// What has been made here.
     pub(crate) fn look(&self) -> Option<Made> {
         let (mut files, mut bytes, mut some) = (0, 0, Vec::new());
@@ -224,7 +227,7 @@ mod tests {
         fs::create_dir_all(top.join("directory")).unwrap();
         fs::write(top.join("old"), "1").unwrap();
         let since = fs::metadata(top.join("old")).unwrap().modified().unwrap() + Duration::from_nanos(1);
-        let place = Place {
+        let place = WorkingDirectory {
             directory: top.clone(),
             whose: Where::Launchers,
             on_node: false,
@@ -245,7 +248,7 @@ mod tests {
             (names, made.files, made.bytes, made.minutes, made.place),
             (vec!["new"], 1, 2, 2, Where::Launchers)
         );
-        let own = Place {
+        let own = WorkingDirectory {
             whose: Where::Own,
             ..place
         };

@@ -11,8 +11,8 @@ use isthmus_link::pipe::Look;
 use isthmus_wire::hello::Purpose;
 
 use super::channel::Channel;
+use super::connection::Connection;
 use super::hands::Hands;
-use super::lane::Connection;
 use super::task::Task;
 use crate::receiver::Receiver;
 use crate::secure::Secure;
@@ -64,9 +64,9 @@ impl Channel {
     /// A connection that is proven to be the peer's. Its name.
     pub(super) fn open(&mut self, hands: &mut Hands, secure: Secure, line: Line, how: Opening) -> ConnectionId {
         let old = self.life.replaced(line.purpose);
-        old.into_iter().for_each(|lane| self.drop_lane(hands, lane));
-        let lane = self.life.next_lane();
-        let number = hands.slots.insert(Task::Wide(self.peer, lane));
+        old.into_iter().for_each(|id| self.drop_connection(hands, id));
+        let id = self.life.next_id();
+        let number = hands.slots.insert(Task::Wide(self.peer, id));
         let mut connection = Connection::new(line, secure, number);
         if line.purpose != Purpose::First {
             // The link has been measured. What goes by losses would need seconds to become fast where some packets are
@@ -74,8 +74,8 @@ impl Channel {
             connection.secure.smooth();
         }
         connection.writing.control(&self.receiver.incoming.hello().encode());
-        self.out.open(lane);
-        let back = self.life.handle_opened(lane, connection, how);
+        self.out.open(id);
+        let back = self.life.handle_opened(id, connection, how);
         self.note_kinds();
         self.pace();
         self.traffic.streams = self.traffic.streams.max(self.life.lines.len() as u64);
@@ -90,12 +90,12 @@ impl Channel {
             }
         }
         self.watch(hands);
-        lane
+        id
     }
 
     /// The peer has spoken on this connection.
-    pub(super) fn has_spoken(&mut self, hands: &mut Hands, lane: ConnectionId) {
-        let worse = self.life.handle_hello(lane);
+    pub(super) fn has_spoken(&mut self, hands: &mut Hands, id: ConnectionId) {
+        let worse = self.life.handle_hello(id);
         if !worse.is_empty() {
             self.traffic.moved += 1;
             let name = hands.places.name(self.peer);
@@ -103,14 +103,14 @@ impl Channel {
                 "{name} is reached directly now; until now gateways carried what it was sent"
             ));
         }
-        for lane in worse {
-            self.drop_lane(hands, lane);
+        for id in worse {
+            self.drop_connection(hands, id);
         }
     }
 
-    pub(super) fn drop_lane(&mut self, hands: &mut Hands, lane: ConnectionId) {
-        self.out.lost(lane);
-        let gone = self.life.lines.remove(&lane);
+    pub(super) fn drop_connection(&mut self, hands: &mut Hands, id: ConnectionId) {
+        self.out.lost(id);
+        let gone = self.life.lines.remove(&id);
         self.note_kinds();
         if let Some(connection) = gone {
             self.receiver.unended += connection.reading.begun.time(hands.now());

@@ -17,7 +17,7 @@ use isthmus_engine::Pieces;
 use crate::{comm, process};
 
 /// A communicator with the world that it is part of.
-pub(super) struct Place {
+pub(super) struct Membership {
     pub(super) world: &'static World,
     pub(super) comm: &'static Comm,
     pub(super) form: Form,
@@ -39,7 +39,7 @@ pub(super) struct Root {
     pub(super) role: Role,
 }
 
-impl Place {
+impl Membership {
     #[inline(always)]
     pub(super) fn of(handle: h::Comm, form: Form) -> Result<Self> {
         let process = process::get()?;
