@@ -102,6 +102,30 @@ enum Entry {
     Full(Box<Object>),
 }
 
+impl Started {
+    /// The short form of an operation of a group, or of one that is over. (A receive that comes this way may be one
+    /// from anybody, which can be in doubt.)
+    #[inline]
+    fn of(operation: &Operation) -> Option<Self> {
+        match operation {
+            Operation::Other(request) => Some(Self::Other(*request)),
+            Operation::Done(status) if *status == Status::empty() => Some(Self::Over),
+            _ => None,
+        }
+    }
+}
+
+impl From<Started> for Operation {
+    fn from(started: Started) -> Self {
+        match started {
+            Started::Sent(sent) => Self::Sent(sent),
+            Started::Receive(request) => Self::Receive(request),
+            Started::Other(request) => Self::Other(request),
+            Started::Over => Self::Done(Status::empty()),
+        }
+    }
+}
+
 static REQUESTS: Table<Entry> = Table::in_turns(Kind::Request);
 
 /// A completed request: its status, what went wrong and who hears of it.
