@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One-sided communication (MPI 5.0 chapter 12) without C: windows, operations on them, synchronisation.
 //!
-//! Start with [`Window`]: `create` makes one; an operation is a [`Source`] or a [`Sink`] here and a [`TargetData`] there.
+//! Start with [`Window`]: `create` makes one; an operation is a [`Source`] or a [`Sink`] here and a [`TargetData`]
+//! there.
 #![forbid(unsafe_code)]
 
 mod accumulate;

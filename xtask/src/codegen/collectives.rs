@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `crates/mpi/generated/collectives.rs`: the bodies of the collective functions.
 //!
-//! An operation is written once, as `pub(super) fn alltoall(member: &Membership, …)` in `crates/mpi/src/collective`. Every
-//! function of the table that is a form of it (`MPI_Alltoall`, `MPI_Ialltoall`, `MPI_Alltoall_init`, each perhaps with
-//! `_c`) gets a body that groups its arguments and hands them to the operation.
+//! An operation is written once, as `pub(super) fn alltoall(member: &Membership, …)` in
+//! `crates/mpi/src/collective`. Every function of the table that is a form of it (`MPI_Alltoall`, `MPI_Ialltoall`,
+//! `MPI_Alltoall_init`, each perhaps with `_c`) gets a body that groups its arguments and hands them to the operation.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

@@ -101,25 +101,33 @@ fn consider(job: &mut Coordinator, by: Process, number: u64, ask: Ask) -> Option
             fingerprint,
             keys,
         } => prove(&secret, &fingerprint, &keys, None),
-        ask @ (Ask::Enter { .. } | Ask::Cross { .. } | Ask::Leave { .. }) => match (place(job, by.0), &job.meeting) {
-            (Ok(at), Some(meeting)) => {
-                meeting.ask(by, number, ask, at);
-                return None;
-            }
-            (Err(why), Some(_)) => {
-                // Who opens a port is reached directly perhaps, so this is no error of its call.
-                if matches!(ask, Ask::Enter { .. }) && job.beyond_meeting.insert(by.0) {
-                    let notice = format!(
-                        "{}; its processes are reached by other jobs directly, or not at all",
-                        why.why
-                    );
-                    job.printer.notice(notice);
-                }
-                Err(why)
-            }
-            (_, None) => Err(Refusal::new(Kind::Unable, "this job meets others at no host (--meet)")),
-        },
+        ask @ (Ask::Enter { .. } | Ask::Cross { .. } | Ask::Leave { .. }) => return cross(job, by, number, ask),
     })
+}
+
+/// About ways through the host at which jobs meet: the host answers, or why there are none.
+fn cross(job: &mut Coordinator, by: Process, number: u64, ask: Ask) -> Option<Result<Said, Refusal>> {
+    match (place(job, by.0), &job.meeting) {
+        (Ok(at), Some(meeting)) => {
+            meeting.ask(by, number, ask, at);
+            None
+        }
+        (Err(why), Some(_)) => {
+            // Who opens a port is reached directly perhaps, so this is no error of its call.
+            if matches!(ask, Ask::Enter { .. }) && job.beyond_meeting.insert(by.0) {
+                let notice = format!(
+                    "{}; its processes are reached by other jobs directly, or not at all",
+                    why.why
+                );
+                job.printer.notice(notice);
+            }
+            Some(Err(why))
+        }
+        (_, None) => Some(Err(Refusal::new(
+            Kind::Unable,
+            "this job meets others at no host (--meet)",
+        ))),
+    }
 }
 
 /// About an agreement: who is told what.

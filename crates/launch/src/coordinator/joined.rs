@@ -86,7 +86,7 @@ mod tests {
         };
         let mut all = Meetings::default();
         for (by, meeting) in [((0, 0), 1), ((0, 1), 1), ((0, 1), 2)] {
-            assert_eq!(all.meet(by, [meeting; 16], vec![group.clone()]), Ok(Said::Done));
+            assert_eq!(all.meet(by, [meeting; 16], vec!std::slice::from_ref(&group)), Ok(Said::Done));
         }
         assert_eq!(all.part((0, 0), [1; 16]), [group.clone()]);
         assert!(all.part((0, 0), [9; 16]).is_empty());

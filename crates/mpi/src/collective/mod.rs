@@ -8,8 +8,9 @@
 //! * `plain`, `rows`: operations about which nothing is unusual, of equal blocks and others; `pieces`: their buffers;
 //! * `data`: operations that move data; `neighbour`: those along a topology; `reduction`: operations that compute
 //!   (`operands`: with what);
-//! * `entry` (generated from `spec/functions.tsv`): the functions that C calls. Each operation `fn x(member: &Membership, …)`
-//!   of the files above gives `MPI_X`, `MPI_Ix` and `MPI_X_init`, with counts of `int` and `MPI_Count`.
+//! * `entry` (generated from `spec/functions.tsv`): the functions that C calls. Each operation
+//!   `fn x(member: &Membership, …)` of the files above gives `MPI_X`, `MPI_Ix` and `MPI_X_init`, with counts of `int`
+//!   and `MPI_Count`.
 
 use std::ffi::c_int;
 
