@@ -86,9 +86,9 @@ mod tests {
         };
         let mut all = Meetings::default();
         for (by, meeting) in [((0, 0), 1), ((0, 1), 1), ((0, 1), 2)] {
-            assert_eq!(all.meet(by, [meeting; 16], vec!std::slice::from_ref(&group)), Ok(Said::Done));
+            assert_eq!(all.meet(by, [meeting; 16], vec![group.clone()]), Ok(Said::Done));
         }
-        assert_eq!(all.part((0, 0), [1; 16]), [group.clone()]);
+        assert_eq!(all.part((0, 0), [1; 16]), std::slice::from_ref(&group));
         assert!(all.part((0, 0), [9; 16]).is_empty());
         assert_eq!(all.all.len(), 2);
         let shown = all.shown(|(_, index)| index, |_| true);
