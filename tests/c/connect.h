@@ -29,6 +29,69 @@ static inline void between_groups(MPI_Comm inter)
     free(got);
 }
 
+/* Windows over both jobs, in every kind of epoch. `together`: all share memory, as halves of one job on a node do. */
+static inline void exposed(MPI_Comm all, int together)
+{
+    int rank, size, one = 1, before, *part, *data = malloc(LONG * sizeof *data), *brought = malloc(LONG * sizeof *brought);
+    MPI_Win win, shared;
+    MPI_Group everybody, next, last;
+    OK(MPI_Comm_rank(all, &rank));
+    OK(MPI_Comm_size(all, &size));
+    int to = (rank + 1) % size, from = (rank + size - 1) % size;
+    for (int i = 0; i < LONG; i++) {
+        data[i] = rank * 7 + i;
+        brought[i] = -1;
+    }
+    OK(MPI_Win_allocate((MPI_Aint)(size + 2) * sizeof *part, sizeof *part, MPI_INFO_NULL, all, &part, &win));
+    memset(part, 0, (size + 2) * sizeof *part);
+    OK(MPI_Win_fence(0, win));
+    for (int other = 0; other < size; other++)
+        OK(MPI_Put(&rank, 1, MPI_INT, other, rank, 1, MPI_INT, win));
+    OK(MPI_Win_fence(0, win));
+    for (int other = 0; other < size; other++)
+        CHECK(part[other] == other);
+    /* The target computes: it calls nothing that receives. */
+    OK(MPI_Win_lock_all(0, win));
+    for (int n = 0; n < 10; n++) {
+        OK(MPI_Accumulate(&one, 1, MPI_INT, 0, size, 1, MPI_INT, MPI_SUM, win));
+        OK(MPI_Fetch_and_op(&one, &before, MPI_INT, 0, size + 1, MPI_SUM, win));
+        OK(MPI_Win_flush(0, win));
+        CHECK(before >= n && before < 10 * size);
+    }
+    if (rank == 0)
+        while (((volatile int *)part)[size] < 10 * size || ((volatile int *)part)[size + 1] < 10 * size)
+            OK(MPI_Win_sync(win));
+    OK(MPI_Win_unlock_all(win));
+    OK(MPI_Win_free(&win));
+    /* Long data, memory of the program. */
+    OK(MPI_Win_create(brought, LONG * sizeof *brought, sizeof *brought, MPI_INFO_NULL, all, &win));
+    OK(MPI_Comm_group(all, &everybody));
+    OK(MPI_Group_incl(everybody, 1, &to, &next));
+    OK(MPI_Group_incl(everybody, 1, &from, &last));
+    OK(MPI_Win_post(last, 0, win));
+    OK(MPI_Win_start(next, 0, win));
+    OK(MPI_Put(data, LONG, MPI_INT, to, 0, LONG, MPI_INT, win));
+    OK(MPI_Win_complete(win));
+    OK(MPI_Win_wait(win));
+    CHECK(brought[0] == from * 7 && brought[LONG - 1] == from * 7 + LONG - 1);
+    OK(MPI_Barrier(all));
+    OK(MPI_Win_lock(MPI_LOCK_SHARED, to, 0, win));
+    OK(MPI_Get(data, LONG, MPI_INT, to, 0, LONG, MPI_INT, win));
+    OK(MPI_Win_unlock(to, win));
+    CHECK(data[0] == rank * 7 && data[LONG - 1] == rank * 7 + LONG - 1);
+    OK(MPI_Win_free(&win));
+    OK(MPI_Comm_set_errhandler(all, MPI_ERRORS_RETURN));
+    OK(MPI_Error_class(MPI_Win_allocate_shared(8, 8, MPI_INFO_NULL, all, &part, &shared), &before));
+    CHECK(before == (together ? MPI_SUCCESS : MPI_ERR_RMA_SHARED));
+    if (together)
+        OK(MPI_Win_free(&shared));
+    OK(MPI_Group_free(&last));
+    OK(MPI_Group_free(&next));
+    OK(MPI_Group_free(&everybody));
+    free(data);
+    free(brought);
+}
+
 /* All of both groups in one communicator. */
 static inline void merged(MPI_Comm inter, int high)
 {
@@ -83,6 +146,7 @@ static inline void merged(MPI_Comm inter, int high)
     OK(MPI_Comm_split_type(copy, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node));
     OK(MPI_Comm_size(node, &result));
     CHECK(result <= size);
+    exposed(copy, result == size);
     OK(MPI_Allreduce(MPI_IN_PLACE, &sum, 1, MPI_INT, MPI_SUM, node));
     /* Levels: all are in one wide area; colours are equal at all members. */
     int *depths, **colors;

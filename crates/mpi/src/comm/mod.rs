@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use isthmus_abi::constants as abi;
 use isthmus_abi::handles as h;
 use isthmus_core::attribute;
-use isthmus_core::comm::{Comm, is_joined, set_hints};
+use isthmus_core::comm::{Comm, set_hints};
 use isthmus_core::errhandler::ErrorHandler;
 use isthmus_core::error::{About, Error, Result};
 use isthmus_core::{fail, joining, links};
@@ -105,20 +105,6 @@ fn not_a_communicator(handle: h::Comm) -> Result<&'static Arc<Comm>> {
         "is {:#x}, which is not the handle of a communicator",
         handle.0
     )
-}
-
-/// Refuses what communicators over several jobs do not have yet. All members find the same.
-pub(crate) fn of_one_job(comm: &Comm, what: &str) -> Result<()> {
-    let world = process::world()?;
-    if is_joined(comm) && comm.group().members().iter().any(|&peer| world.rank_of(peer).is_none()) {
-        fail!(
-            abi::MPI_ERR_UNSUPPORTED_OPERATION,
-            "{what} of communicators over several jobs are not there yet ({} has processes of another MPI_COMM_WORLD); split \
-             it by jobs first",
-            comm.describe()
-        );
-    }
-    Ok(())
 }
 
 /// Sets what becomes of errors on a communicator.

@@ -7,7 +7,9 @@ use std::sync::Mutex;
 use isthmus_abi::Offset;
 use isthmus_abi::constants as abi;
 use isthmus_abi::handles as h;
+use isthmus_core::comm::{Comm, is_joined};
 use isthmus_core::error::{About, Result};
+use isthmus_core::fail;
 use isthmus_io::{File, Scope};
 
 use super::{DEFAULT, FILES, Object, Shown, find, locked};
@@ -23,10 +25,24 @@ fn scope() -> Scope {
     }
 }
 
+/// Refuses files of communicators over several jobs. All members find the same.
+fn of_one_job(comm: &Comm) -> Result<()> {
+    let world = process::world()?;
+    if is_joined(comm) && comm.group().members().iter().any(|&peer| world.rank_of(peer).is_none()) {
+        fail!(
+            abi::MPI_ERR_UNSUPPORTED_OPERATION,
+            "files of communicators over several jobs are not there yet ({} has processes of another MPI_COMM_WORLD); split \
+             it by jobs first",
+            comm.describe()
+        );
+    }
+    Ok(())
+}
+
 fn open(handle: h::Comm, name: Text, amode: c_int, hints: h::Info, out: Out<h::File>) -> Result<()> {
     let cleared = out.set("fh", h::MPI_FILE_NULL);
     let comm = comm::intra(handle)?;
-    comm::of_one_job(comm, "files")?;
+    of_one_job(comm)?;
     // What is wrong here all others have to hear.
     let given = cleared.and_then(|()| {
         let name = name.bytes("filename", abi::MPI_ERR_BAD_FILE)?;

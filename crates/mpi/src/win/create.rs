@@ -61,7 +61,6 @@ fn wish(size: Aint, unit: i64, hints: h::Info, base: Option<Target>) -> Result<W
 fn make(comm: h::Comm, flavor: Flavor, given: Result<Wish>, out: Out<h::Win>) -> Result<&'static Object> {
     let given = out.set("win", h::MPI_WIN_NULL).and(given);
     let comm = comm::intra(comm)?;
-    comm::of_one_job(comm, "windows")?;
     let allocated = Cell::new(None);
     let allocate = |size: usize, alignment: usize| {
         let base = memory::allocate(size, alignment)?;
@@ -70,6 +69,11 @@ fn make(comm: h::Comm, flavor: Flavor, given: Result<Wish>, out: Out<h::Win>) ->
     };
     let made = Window::create(process::world()?, comm, flavor, given, &allocate);
     let window = made.inspect_err(|_| give_back(allocated.get()))?;
+    if window.has_far() {
+        // Others operate on it while this process computes. A job on one node may have nobody who looks after that yet;
+        // where a thread for it is impossible, calls of MPI do it.
+        let _ = process::underneath()?.keep_progress();
+    }
     let handle = h::Win(WINDOWS.insert(Object::new(window, allocated.get())));
     out.set("win", handle)?;
     find(handle)
