@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Two processes of x86-64 and two of s390x, a big-endian machine that qemu emulates, in one job: tests/unlike/*.c and *.f90.
+# Two processes of x86-64 and two of s390x, a big-endian machine that qemu emulates, in one job: tests/unlike/*.c and *.f90, and
+# tests/c/connect.c, in which two groups meet as those of two jobs do.
 # The library for s390x is built here with the oldest Rust compiler that it is for (scripts/oldest-rust.sh). Exits with 77 after saying why where this cannot be had.
 # usage: sh ci/unlike.sh [FILE...]
 files=$*
@@ -47,7 +48,7 @@ compile_fortran() {
     "$build/bin/mpifort" -O1 -g -Wall "$1" -o "$2" && "$build/bin/mpifort" -fc="$cross-gfortran" -O1 -g -c "$1" -o "$2.o" &&
         "$cross-gfortran" "$2.o" -o "$2.s390x" -L"$place/dist/lib" -lmpifort_abi -lmpi_abi
 }
-for file in ${files:-tests/unlike/*.c tests/unlike/*.f90}; do
+for file in ${files:-tests/unlike/*.c tests/unlike/*.f90 tests/c/connect.c}; do
     name=$(basename "${file%.*}")
     compiler=compile
     case $file in
@@ -84,6 +85,22 @@ for file in ${files:-tests/unlike/*.c tests/unlike/*.f90}; do
             tail -25 "$work/out" | sed 's/^/    /'
         fi
     done
+    [ "$name" = connect ] || continue
+    # Two jobs, one of each machine.
+    timeout -k 5 "$limit" "$build/bin/isthmus" run -n 2 "$work/connect" server "$work/port" 2 >"$work/server" 2>&1 </dev/null &
+    server=$!
+    status=0
+    timeout -k 5 "$limit" "$build/bin/isthmus" run -n 2 "$(command -v qemu-s390x-static)" -L "/usr/$cross" -E "LD_LIBRARY_PATH=$place/dist/lib" \
+        "$work/connect.s390x" client "$work/port" 2 >"$work/out" 2>&1 </dev/null || status=$?
+    wait $server || status=$?
+    if [ $status -eq 0 ] && grep -q 'server: all is well' "$work/server" && grep -q 'client: all is well' "$work/out"; then
+        passed=$((passed + 1))
+        say "$name, two jobs: all is well"
+    else
+        failed=$((failed + 1))
+        say "FAILED: $file (two jobs): exit status $status"
+        tail -25 "$work/server" "$work/out" | sed 's/^/    /'
+    fi
 done
 rm -rf "$work"
 say "$passed passed, $failed failed"

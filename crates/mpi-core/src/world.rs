@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The process's world: who is there, and the engine that reaches them.
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use isthmus_engine::{
@@ -34,7 +34,7 @@ pub struct World {
     rank: u32,
     places: Arc<PlaceTable>,
     topology: Arc<Topology>,
-    unlike: bool,
+    unlike: AtomicBool,
     engine: Shared,
     operations: Operations,
     contexts: Arc<Contexts>,
@@ -73,7 +73,7 @@ impl World {
             rank,
             places,
             topology,
-            unlike,
+            unlike: AtomicBool::new(unlike),
             engine,
             operations,
             contexts,
@@ -215,7 +215,12 @@ impl World {
     /// Whether the processes of the job represent data differently.
     #[inline]
     pub fn unlike(&self) -> bool {
-        self.unlike
+        self.unlike.load(Ordering::Relaxed)
+    }
+
+    /// From now on it knows some that do, of other jobs.
+    pub(crate) fn meet_unlike(&self) {
+        self.unlike.store(true, Ordering::Relaxed);
     }
 
     /// What the user said about the choice of algorithms.

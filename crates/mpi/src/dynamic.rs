@@ -120,7 +120,9 @@ fn make(
         give(new, || {
             let comm = intra(comm)?;
             let _connecting = Connecting::begin();
-            join(comm).map(Some)
+            let met = join(comm)?;
+            process::has_met(process::world()?);
+            Ok(Some(met))
         })
     })
 }
@@ -166,7 +168,9 @@ extern "C" fn isthmus_MPI_Comm_join(fd: c_int, new: Out<h::Comm>) -> c_int {
             let mut socket = Socket::of(fd)?;
             let _connecting = Connecting::begin();
             let own = &process::get()?.comm_self;
-            isthmus_dynamic::join(process::world()?, own, &mut socket.stream, &usual()?).map(Some)
+            let met = isthmus_dynamic::join(process::world()?, own, &mut socket.stream, &usual()?)?;
+            process::has_met(process::world()?);
+            Ok(Some(met))
         })
     })
 }

@@ -172,6 +172,7 @@ fn spawn(
             // Nobody else knows it.
             let _ = isthmus_dynamic::close_port(&port);
         }
+        process::has_met(world);
         joined.map(Some)
     })
 }
@@ -401,6 +402,7 @@ pub(crate) fn meet_parents(running: &'static Running, comm_world: &Comm) -> Resu
     };
     match met {
         Ok(parents) => {
+            process::has_met(world);
             adopt(parents);
             apart::begin();
         }

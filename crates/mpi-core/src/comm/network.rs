@@ -39,13 +39,15 @@ impl Comm {
     /// The common form, if members represent data differently. (For some of them it may be their own.)
     #[inline]
     pub fn common_form(&self, world: &World) -> Option<Representation> {
-        // Jobs whose processes represent data differently are not joined.
-        if !world.unlike() || is_joined(self) {
+        if !world.unlike() {
             return None;
         }
         let unlike = self.unlike.get_or_init(|| {
             let whole = self.joint().map_or(self, |joint| &joint.comm);
-            differ(world, &whole.group)
+            match joined::meeting(self) {
+                Some(meeting) => meeting.differ(&whole.group),
+                None => differ(world, &whole.group),
+            }
         });
         unlike.then_some(Representation::COMMON)
     }

@@ -390,6 +390,9 @@ fn take_in(
     ways: &Ways,
 ) -> Result<Vec<Peer>> {
     let mut peers = Vec::with_capacity(known.len());
+    if !joint.representations.is_empty() {
+        world.meet_unlike();
+    }
     let mut engine = world.engine().lock();
     while let Some(next) = known.get(peers.len()) {
         if let Some(peer) = next {
@@ -406,7 +409,7 @@ fn take_in(
             me: None,
             routes: ranks.clone().map(|rank| ways.of(reach(rank))).collect(),
             levels: ranks.clone().map(|rank| reach(rank).level()).collect(),
-            representations: Vec::new(),
+            representations: joint.represented(ranks.clone()),
             ranks,
         });
         let first = first.map_err(|error| Error::from(&error))?;

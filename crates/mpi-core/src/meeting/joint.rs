@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Where the members of two groups are, as all of them see it.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use isthmus_abi::constants as abi;
+use isthmus_datatype::Representation;
 use isthmus_topology::Topology;
 use isthmus_wire::joined::{Group as Met, MAX_GROUPS};
 use isthmus_wire::joining::{Member, Name, Offer};
@@ -25,6 +27,8 @@ pub(crate) struct Joint {
     pub(crate) me: u32,
     pub(crate) table: Arc<PlaceTable>,
     pub(crate) topology: Topology,
+    /// How members represent data; empty if all do as this one.
+    pub(crate) representations: Vec<Representation>,
 }
 
 impl Joint {
@@ -44,15 +48,7 @@ impl Joint {
         let Some(me) = members.iter().position(|member| member.name == own) else {
             fail!(abi::MPI_ERR_INTERN, "this process is not in its own group");
         };
-        let first = members.first().map(|member| member.representation);
-        if let Some(unlike) = members.iter().find(|member| Some(member.representation) != first) {
-            fail!(
-                abi::MPI_ERR_OTHER,
-                "processes of the two groups represent data differently (one is on {}); jobs of unlike machines cannot be \
-                 connected yet",
-                unlike.host
-            );
-        }
+        let representations = representations(&members)?;
         let table = Arc::new(table(&members));
         Ok(Self {
             low: low.members.len(),
@@ -60,6 +56,7 @@ impl Joint {
             me: me as u32,
             topology: Topology::new(&table),
             table,
+            representations,
             members,
         })
     }
@@ -84,11 +81,36 @@ impl Joint {
         all
     }
 
+    /// How these members represent data; empty if all do as this process.
+    pub(crate) fn represented(&self, places: Range<u32>) -> Vec<Representation> {
+        let known = self.representations.get(places.start as usize..places.end as usize);
+        known.unwrap_or_default().to_vec()
+    }
+
     /// This process, for people.
     pub(crate) fn describe(&self) -> String {
         let me = &self.members[self.me as usize];
         format!("rank {} of its MPI_COMM_WORLD, on {},", me.name.rank, me.host)
     }
+}
+
+/// How members represent data; empty if all do as this process.
+fn representations(members: &[Member]) -> Result<Vec<Representation>> {
+    let mut all = Vec::with_capacity(members.len());
+    for member in members {
+        match Representation::decode(member.representation.0) {
+            Ok(representation) => all.push(representation),
+            Err(error) => fail!(
+                abi::MPI_ERR_OTHER,
+                "data of a process on {} cannot be converted: {error}; use one version of Isthmus for both programs",
+                member.host
+            ),
+        }
+    }
+    let alike = all
+        .iter()
+        .all(|representation| *representation == Representation::LOCAL);
+    Ok(if alike { Vec::new() } else { all })
 }
 
 /// Whether two lists of members have one in common.

@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use isthmus_datatype::Representation;
 use isthmus_engine::Peer;
 use isthmus_topology::Topology;
 use isthmus_wire::joining::Name;
@@ -41,6 +42,8 @@ pub(crate) struct Meeting {
     contexts: Arc<Contexts>,
     topology: Topology,
     places: FxHashMap<Peer, u32>,
+    /// By place, how members represent data; empty if all do as this process.
+    representations: Vec<Representation>,
     ways: Ways,
     /// What its transports need.
     _held: Vec<Held>,
@@ -71,6 +74,7 @@ impl Meeting {
             names: joint.members.iter().map(|member| member.name).collect(),
             me: joint.me,
             topology: joint.topology.clone(),
+            representations: joint.representations.clone(),
             ways: started.ways,
             _held: started.held,
             shown: OnceLock::new(),
@@ -112,6 +116,14 @@ impl Meeting {
     /// The name of a member for processes of other jobs.
     pub(crate) fn name_of(&self, peer: Peer) -> Option<Name> {
         self.names.get(*self.places.get(&peer)? as usize).copied()
+    }
+
+    /// Whether processes, who are all members, represent data differently.
+    pub(crate) fn differ(&self, group: &Group) -> bool {
+        let all = self.places_of(group);
+        let mut all = all.iter().map(|&place| self.representations.get(place as usize));
+        let first = all.next();
+        all.any(|other| Some(other) != first)
     }
 
     /// Places of processes, who are all members, in order.

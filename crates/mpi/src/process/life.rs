@@ -21,8 +21,8 @@ use isthmus_requests::Requests;
 use isthmus_wire::frame::protocol;
 
 use super::{
-    ABORTING, AFTER, BEFORE, FORKED, LEVEL, PHASE, PROCESS, Process, RUNNING, STARTING, UNLIKE, WORLD_MODEL, abort,
-    boot_error, get, granted, say, world_model,
+    ABORTING, AFTER, BEFORE, FORKED, LEVEL, PHASE, PROCESS, Process, RUNNING, STARTING, WORLD_MODEL, abort, boot_error,
+    get, granted, say, world_model,
 };
 
 static USERS: Mutex<Users> = Mutex::new(Users {
@@ -128,7 +128,7 @@ fn begin(threads: bool, single: bool) -> Result<&'static Process> {
     crate::settings::tune(running.world().engine());
     running.prepare().map_err(|e| boot_error(&e))?;
     crate::tool::begin(running.world().engine());
-    UNLIKE.store(running.world().unlike(), Ordering::Relaxed);
+    super::has_met(running.world());
     let (comm_world, comm_self) = (comm::of_world(running.world()), comm::of_self(running.world()));
     let main = std::thread::current().id();
     let process = PROCESS.get_or_init(|| Process {

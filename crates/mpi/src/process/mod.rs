@@ -127,7 +127,12 @@ fn no_world_model() -> Error {
     )
 }
 
-/// Do processes of the job represent data differently?
+/// This process has met others, who may represent data differently.
+pub(crate) fn has_met(world: &World) {
+    UNLIKE.store(world.unlike(), Ordering::Relaxed);
+}
+
+/// Do processes of the job, or others that it has met, represent data differently?
 #[inline]
 pub(crate) fn unlike() -> bool {
     UNLIKE.load(Ordering::Relaxed)
