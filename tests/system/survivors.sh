@@ -31,6 +31,6 @@ for how in any agreement shrink revoke job; do
     [ "$(cat out out.visit | grep -c "is left, one of $left\$")" = $left ] || fail "$how, two launchers: not $left are left: $(cat out err out.visit err.visit)"
     # Whom the visitors have met is in their trace, and that they are lost.
     grep '"cat":"connection"' visit.json | grep -q 'connected with 4 processes at home' || fail "$how: the trace knows no connection"
-    grep '"cat":"loss"' visit.json | grep -q 'lost: rank . was killed by signal 9' || fail "$how: the trace knows no loss"
+    grep '"cat":"loss"' visit.json | grep -q "lost: rank . (site 'home') was killed by signal 9" || fail "$how: the trace knows no loss"
 done
 echo "survivors of processes that fail in any place agreed, shrank and went on"
