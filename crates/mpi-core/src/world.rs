@@ -34,7 +34,8 @@ pub struct World {
     rank: u32,
     places: Arc<PlaceTable>,
     topology: Arc<Topology>,
-    unlike: AtomicBool,
+    /// Processes that it knows, of the job or others, represent data differently.
+    pub(crate) unlike: AtomicBool,
     engine: Shared,
     operations: Operations,
     contexts: Arc<Contexts>,
@@ -212,15 +213,10 @@ impl World {
         self.topology.clone()
     }
 
-    /// Whether the processes of the job represent data differently.
+    /// Whether processes of the job, or others that this one has met, represent data differently.
     #[inline]
     pub fn unlike(&self) -> bool {
         self.unlike.load(Ordering::Relaxed)
-    }
-
-    /// From now on it knows some that do, of other jobs.
-    pub(crate) fn meet_unlike(&self) {
-        self.unlike.store(true, Ordering::Relaxed);
     }
 
     /// What the user said about the choice of algorithms.

@@ -169,11 +169,6 @@ impl Window {
         self.comm.channel().context.number()
     }
 
-    /// Whether some of its members are reached by messages.
-    pub fn has_far(&self) -> bool {
-        self.far.is_some()
-    }
-
     pub(crate) fn part(&self) -> Part {
         self.parts.get(self.comm.rank())
     }

@@ -16,6 +16,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use isthmus_abi::constants as abi;
 use isthmus_engine::{Newcomers, Peer};
@@ -391,7 +392,7 @@ fn take_in(
 ) -> Result<Vec<Peer>> {
     let mut peers = Vec::with_capacity(known.len());
     if !joint.representations.is_empty() {
-        world.meet_unlike();
+        world.unlike.store(true, Ordering::Relaxed);
     }
     let mut engine = world.engine().lock();
     while let Some(next) = known.get(peers.len()) {

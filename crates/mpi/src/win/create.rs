@@ -8,6 +8,7 @@ use isthmus_abi::Aint;
 use isthmus_abi::constants as abi;
 use isthmus_abi::handles as h;
 use isthmus_core::attribute;
+use isthmus_core::comm::is_joined;
 use isthmus_core::error::{About, Result};
 use isthmus_core::fail;
 use isthmus_rma::{Flavor, Window, Wish};
@@ -69,9 +70,9 @@ fn make(comm: h::Comm, flavor: Flavor, given: Result<Wish>, out: Out<h::Win>) ->
     };
     let made = Window::create(process::world()?, comm, flavor, given, &allocate);
     let window = made.inspect_err(|_| give_back(allocated.get()))?;
-    if window.has_far() {
-        // Others operate on it while this process computes. A job on one node may have nobody who looks after that yet;
-        // where a thread for it is impossible, calls of MPI do it.
+    if is_joined(comm) {
+        // Processes of other jobs operate on it while this one computes. A job on one node may have nobody who looks
+        // after that yet; where a thread for it is impossible, calls of MPI do it.
         let _ = process::underneath()?.keep_progress();
     }
     let handle = h::Win(WINDOWS.insert(Object::new(window, allocated.get())));
