@@ -166,14 +166,16 @@ async fn hear(number: u32, mut child: Child, outbox: Outbox) {
 mod tests {
     use super::*;
     use isthmus_wire::codec::Deframer;
-    use std::os::unix::fs::PermissionsExt;
     use tokio::io::{AsyncRead, DuplexStream, duplex};
 
-    /// In place of our binary a script, which does this.
+    /// In place of our binary a script, which does this. Another process writes it: what this one has open for writing
+    /// another test's child may have as well, and then it does not run.
     fn binary(name: &str, what: &str) -> PathBuf {
         let path = std::env::temp_dir().join(format!("isthmus-neighbour-{}-{name}", std::process::id()));
-        std::fs::write(&path, format!("#!/bin/sh\n{what}\n")).unwrap();
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o700)).unwrap();
+        let writes = "printf '#!/bin/sh\\n%s\\n' \"$1\" >\"$2\" && chmod 700 \"$2\"";
+        let mut writer = std::process::Command::new("sh");
+        let written = writer.args(["-c", writes, "sh", what]).arg(&path).status();
+        assert!(written.unwrap().success());
         path
     }
 
