@@ -43,6 +43,21 @@ fn greet(name: &PortName, secret: Secret) -> Contact {
     contact
 }
 
+/// Whoever comes is let in at the port, and hears so.
+fn welcome(port: &str, friend: &mut Contact) {
+    let until = Instant::now() + SOON;
+    let mut accepted = loop {
+        friend.advance().expect("it is not thrown out");
+        if let Some(contact) = next(port).expect("it is open") {
+            break contact;
+        }
+        assert!(Instant::now() < until, "it is not let in");
+    };
+    accepted.send(&Message::Welcome.encode());
+    accepted.advance().expect("it lives");
+    assert_eq!(answer(friend), Ok(Message::Welcome));
+}
+
 /// Who waits at the port next.
 fn waits(port: &str) -> Contact {
     let until = Instant::now() + SOON;
@@ -86,17 +101,7 @@ fn strangers_are_refused_and_hold_nobody_up() {
     }
     // Meanwhile who knows the name comes in.
     let mut friend = greet(&name, name.secret);
-    let until = Instant::now() + SOON;
-    let mut accepted = loop {
-        friend.advance().expect("it is not thrown out");
-        if let Some(contact) = next(&port).expect("it is open") {
-            break contact;
-        }
-        assert!(Instant::now() < until, "the crowd holds it up");
-    };
-    accepted.send(&Message::Welcome.encode());
-    accepted.advance().expect("it lives");
-    assert_eq!(answer(&mut friend), Ok(Message::Welcome));
+    welcome(&port, &mut friend);
     // All of the crowd are gone in time.
     for mut socket in crowd {
         socket.set_read_timeout(Some(SOON)).expect("a time");
@@ -198,23 +203,10 @@ fn who_knows_the_name_and_has_no_key_of_the_user_is_refused() {
         contact.send(&message);
         assert!(answer(&mut contact).is_err());
     }
-    let welcome = |friend: &mut Contact| {
-        let until = Instant::now() + SOON;
-        let mut accepted = loop {
-            friend.advance().expect("it is not thrown out");
-            if let Some(contact) = next(&port).expect("it is open") {
-                break contact;
-            }
-            assert!(Instant::now() < until, "it is not let in");
-        };
-        accepted.send(&Message::Welcome.encode());
-        accepted.advance().expect("it lives");
-        assert_eq!(answer(friend), Ok(Message::Welcome));
-    };
-    welcome(&mut show(&[[6; 16], right]));
+    welcome(&port, &mut show(&[[6; 16], right]));
     // From now on anybody, and then only others: who waits is told.
     narrow(&port, &name.secret, Takes::Anybody).expect("it is open");
-    welcome(&mut show(&[]));
+    welcome(&port, &mut show(&[]));
     let mut waits = show(&[right]);
     while waits.is_handshaking() || !waits.has_left() {
         waits.advance().expect("it lives");
