@@ -44,7 +44,7 @@ some() {
 }
 
 # The programs. Four compilers at once find no modules, one makes them.
-programs="basic.f90 modern.f90 sections.f90 elements.F90 windows.f90 names.f90 connect.f90 spawn.f90 old.f"
+programs="basic.f90 modern.f90 sections.f90 elements.F90 windows.f90 names.f90 connect.f90 spawn.f90 faults.f90 old.f"
 for file in $programs; do
     mkdir "$work/in-$file"
     # Hundreds of calls in one line each: they would be optimized for half a minute.
