@@ -5,8 +5,6 @@ use std::sync::Arc;
 
 use super::hints::{RESOURCE_HINT, kept};
 use super::{Comm, joined};
-use isthmus_engine::Peer;
-
 use crate::error::Result;
 use crate::info::Info;
 use crate::session;
@@ -68,24 +66,6 @@ impl Resource {
             Self::Node => 2,
         }
     }
-
-    /// Number of the resource of this kind that a process of the world uses.
-    pub(crate) fn of(self, world: &World, peer: Peer) -> u32 {
-        let places = world.places();
-        // Processes of other worlds share nothing with those of this one.
-        let Some(place) = world.place_of(peer) else {
-            return u32::MAX;
-        };
-        match self {
-            Self::Node => place.node,
-            Self::Machine => place.subjob,
-            Self::Site => {
-                let lan = &places.subjobs[place.subjob as usize].lan;
-                let first = places.subjobs.iter().position(|s| s.lan == *lan);
-                first.map_or(0, |at| at as u32)
-            }
-        }
-    }
 }
 
 /// MPI_Comm_split_type; collective. Gives the kind of resource as well, where one decided.
@@ -102,7 +82,7 @@ pub fn split_type(world: &World, comm: &Comm, by: &SplitType, key: i32, info: &I
         (Some(resource), _) => Some(match joined::is_joined(comm) {
             // Jobs number their resources each for itself: here the first member that uses it is its number.
             true => first_user(world, comm, resource),
-            false => resource.of(world, world.me()) as i32,
+            false => world.topology().clusters_of(world.rank())[resource.depth()] as i32,
         }),
         (None, SplitType::ProcessSet(name)) => {
             // A name such as mpi://SELF means another set at each process: a set is known by its first member.

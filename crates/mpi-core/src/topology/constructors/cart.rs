@@ -26,7 +26,7 @@ fn order(world: &World, comm: &Comm, cart: &Cart, reorder: bool) -> Vec<u32> {
     if !reorder {
         return (0..cart.size()).collect();
     }
-    placement::order(world, comm.group(), &cart.adjacency())
+    placement::order(world, comm, &cart.adjacency())
 }
 
 /// MPI_Cart_create; collective. `None` for processes outside the grid.

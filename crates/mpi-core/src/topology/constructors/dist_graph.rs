@@ -128,7 +128,7 @@ fn order<'a>(world: &World, comm: &Comm, edges: impl Iterator<Item = &'a Given>)
             around.push((to, weight));
         }
     }
-    placement::order(world, comm.group(), &adjacency)
+    placement::order(world, comm, &adjacency)
 }
 
 fn with_dist_graph(world: &World, comm: &Comm, order: &[u32], graph: DistGraph, hints: &Info) -> Result<Arc<Comm>> {

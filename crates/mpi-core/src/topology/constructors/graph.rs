@@ -25,7 +25,7 @@ fn order(world: &World, comm: &Comm, graph: &Graph, reorder: bool) -> Vec<u32> {
     if !reorder {
         return (0..graph.size()).collect();
     }
-    placement::order(world, comm.group(), &graph.adjacency())
+    placement::order(world, comm, &graph.adjacency())
 }
 
 /// MPI_Graph_create; collective. `None` for processes outside the graph.

@@ -5,10 +5,7 @@
 //! of edges that cross sites, then of those that cross machines, then of those that cross nodes. Several orders are
 //! tried and improved by exchanging pairs; the given one is among them, so the answer is never worse.
 
-use isthmus_engine::Peer;
-
-use crate::comm::{RESOURCES, Resource};
-use crate::group::Group;
+use crate::comm::{Comm, RESOURCES, joined};
 use crate::world::World;
 
 /// Levels that an edge can cross.
@@ -23,10 +20,11 @@ type Adjacency = [Vec<(u32, u32)>];
 /// Above this many nodes exchanging pairs would take too long: it looks at all pairs.
 const EXCHANGE_LIMIT: usize = 512;
 
-/// Which rank of the group each node should be.
-pub(super) fn order(world: &World, group: &Group, adjacency: &Adjacency) -> Vec<u32> {
-    let place = |&member: &Peer| RESOURCES.map(|resource: Resource| resource.of(world, member));
-    best(&group.members().iter().map(place).collect::<Vec<_>>(), adjacency)
+/// Which rank of the communicator each node should be.
+pub(super) fn order(world: &World, comm: &Comm, adjacency: &Adjacency) -> Vec<u32> {
+    let (topology, places) = joined::places(world, comm, comm.group());
+    let uses = |&place: &u32| topology.clusters_of(place);
+    best(&places.iter().map(uses).collect::<Vec<_>>(), adjacency)
 }
 
 /// As [`order`], for processes that use these resources.
