@@ -254,17 +254,19 @@ impl Side {
     }
 
     /// Returns when all of some processes, who call this together with the same list, have come. `me`: own place in the
-    /// list. (Hensgen, Finkel, Manber: Two algorithms for barrier synchronization, 1988.)
+    /// list. Whoever finds that one of them is lost goes on for the others, and says so in the end. (Hensgen, Finkel,
+    /// Manber: Two algorithms for barrier synchronization, 1988.)
     pub(crate) fn meet(&self, world: &World, ranks: &[u32], me: usize) -> Result<()> {
         let (nothing, count) = (OwnMemory::with(&[]), ranks.len());
-        let mut step = 1;
+        let (mut step, mut outcome) = (1, Ok(()));
         while step < count {
             let sent = self.start_send(world, ranks[(me + step) % count], &nothing)?;
-            self.receive(world, ranks[(me + count - step) % count], 0)?;
-            world.wait(sent)?;
+            let heard = self.receive(world, ranks[(me + count - step) % count], 0);
+            let sent = world.wait(sent);
+            outcome = outcome.and_then(|()| heard.and(sent).map(drop));
             step *= 2;
         }
-        Ok(())
+        outcome
     }
 
     /// The content that the first of some processes has, of equal length at all of them, who call this together with

@@ -81,7 +81,7 @@ impl Reacher for Near {
         let mut next = NEXT.lock().expect("nobody panics");
         *next += 1;
         Ok(Sealed {
-            name: format!("{:032x}", *next),
+            name: format!("{:016x}{0:016x}", *next),
             secret: [*next as u8; 32],
             authority: Vec::new(),
             certificates: vec![Vec::new(); requests.len()],
@@ -285,7 +285,21 @@ fn process(job: u8, rank: u32, end: Memory, hub: &Hub, pipe: Option<Pipe>, ended
         None => Err(Error::new(abi::MPI_ERR_INTERN, "not the leader")),
     };
     let inter = joining::join(&world, &everybody, 1, to_other).expect("nobody is lost");
-    drop(inter);
+    // One of them leaves before: nobody waits for it, nor it for others.
+    let leaves = u32::from(job == 2 && rank == 1);
+    let merged = inter::merge(&world, &inter, job == 2).expect("nobody is lost");
+    let left = create::split(&world, &merged, Some(leaves as i32), 0);
+    let left = left.expect("nobody is lost").expect("all have a colour");
+    for comm in [&*inter, &merged] {
+        joining::disconnect(&world, comm).expect("nobody is lost");
+    }
+    drop((inter, merged));
+    if leaves == 0 {
+        joining::stay_connected(&left);
+    }
+    drop(left);
+    joining::part(&world);
+    assert_eq!(joining::is_alone(&world), leaves == 1);
     joining::wait_for_all(&world);
     world.engine().wait(|engine| engine.settle().then_some(()));
     // The last word of one may be on its way to another, who has to find its end of the network there.

@@ -9,6 +9,7 @@ use super::Comm;
 use crate::context::Contexts;
 use crate::group::Group;
 use crate::meeting::Meeting;
+use crate::meeting::bonds::Bond;
 use crate::world::World;
 
 /// Of all who have met, for the library itself.
@@ -24,6 +25,19 @@ pub(crate) fn of_meeting(meeting: &Arc<Meeting>) -> Comm {
 /// Where its members have met, if that was not in their world.
 pub(crate) fn meeting(comm: &Comm) -> Option<&Arc<Meeting>> {
     comm.joined.as_ref()
+}
+
+/// What connects its members with the meeting, if there was one.
+pub(super) fn bond(comm: &Comm) -> Option<Bond> {
+    let meeting = comm.joined.as_ref()?;
+    Some(Bond::new(meeting, meeting.places_of(comm.everybody().group())))
+}
+
+/// It is freed, and its members have not disconnected: they stay connected.
+pub(crate) fn stay_connected(comm: &Comm) {
+    if let Some(bond) = &comm.bond {
+        bond.stay();
+    }
 }
 
 /// Whether members may be of several jobs: it was made by MPI_Comm_connect and the like, or of such a communicator.

@@ -15,6 +15,7 @@ use crate::error::Result;
 use crate::fail;
 use crate::group::Group;
 use crate::meeting::Meeting;
+use crate::meeting::bonds::Bond;
 use crate::nodes::kept::Nodes;
 use crate::remembered::Remembered;
 use crate::revocable::Revoked;
@@ -77,6 +78,8 @@ pub struct Comm {
     near: OnceLock<Arc<Near>>,
     /// Where its members have met, if they are not all of one job, or it was made of one whose members are not.
     joined: Option<Arc<Meeting>>,
+    /// What connects them with it.
+    bond: Option<Bond>,
     /// Frees the context in the end.
     _lease: Option<Lease>,
     /// Gives the slab back in the end.
@@ -177,6 +180,7 @@ impl Comm {
             nodes: Nodes::default(),
             near: OnceLock::new(),
             joined: None,
+            bond: None,
             _lease: None,
             _slab: None,
         }

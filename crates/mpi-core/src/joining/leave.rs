@@ -2,14 +2,14 @@
 //! How processes that have met part again.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use isthmus_engine::{Request, close_transport, retire_transport};
 
+use crate::comm::create::string_tag;
 use crate::comm::{Comm, joined};
 use crate::error::Result;
-use crate::internal;
+use crate::internal::{self, Side};
 use crate::meeting::Meeting;
 use crate::meeting::reach::Ways;
 use crate::world::World;
@@ -23,19 +23,23 @@ const REASON: &str = "the two have disconnected (MPI_Comm_disconnect)";
 /// MPI_Comm_disconnect, before the communicator is freed; collective: what was sent on it has left, and all members
 /// have come here. Nothing has to be waited for among processes of one job, who stay connected by MPI_COMM_WORLD.
 pub fn disconnect(world: &World, comm: &Comm) -> Result<()> {
-    let Some(meeting) = joined::meeting(comm) else {
+    if !joined::is_joined(comm) {
         return Ok(());
-    };
+    }
     world.engine().wait(|engine| engine.is_flushed(true).then_some(()));
-    meeting.over.store(true, Ordering::Relaxed);
     internal::barrier(world, comm.everybody())
+}
+
+/// MPI_Comm_free, before the communicator is freed: its members stay connected.
+pub fn stay_connected(comm: &Comm) {
+    joined::stay_connected(comm);
 }
 
 /// After MPI_Comm_disconnect has freed a communicator: closes the connections of meetings of which nothing is left.
 pub fn part(world: &World) {
     loop {
         let mut all = world.abroad().meetings.all();
-        let last = |meeting: &Arc<Meeting>| meeting.over.load(Ordering::Relaxed) && Arc::strong_count(meeting) == 1;
+        let last = |meeting: &Arc<Meeting>| meeting.bonds.is_empty() && Arc::strong_count(meeting) == 1;
         let Some(at) = all.iter().position(last) else { return };
         let meeting = all.remove(at);
         drop(all);
@@ -80,16 +84,33 @@ pub(super) fn undo(world: &World, meeting: &Arc<Meeting>) {
 /// Before MPI_Finalize, which is collective over all connected processes: waits for all that this one is still
 /// connected with, of other jobs. Whoever is lost is not waited for.
 pub fn wait_for_all(world: &World) {
+    let mut whole: Vec<(Comm, Request)> = Vec::new();
+    let mut parts: Vec<([u8; 16], Vec<u32>, Comm)> = Vec::new();
     let all: Vec<Arc<Meeting>> = world.abroad().meetings.all().clone();
-    // All at once: others have them in another order.
-    let begun: Vec<(Comm, Request)> = all.iter().filter_map(|meeting| begin(world, meeting)).collect();
-    for (_comm, request) in begun {
+    for meeting in &all {
+        for places in meeting.bonds.widest() {
+            let comm = joined::of_meeting(meeting);
+            match places.len() == comm.size() as usize {
+                // All at once: others have them in another order.
+                true => whole.extend(begin(world, comm)),
+                false => parts.push((meeting.id(), places, comm)),
+            }
+        }
+    }
+    // In the same order everywhere: each waits at the first one that others have not come to.
+    parts.sort_unstable_by(|(id, places, _), (other, theirs, _)| (id, places).cmp(&(other, theirs)));
+    for (_, places, comm) in parts {
+        let me = places.iter().position(|&place| place == comm.rank());
+        if let Some(me) = me {
+            _ = Side::of(&comm, string_tag("", &places)).meet(world, &places, me);
+        }
+    }
+    for (_comm, request) in whole {
         _ = world.wait(request);
     }
 }
 
-fn begin(world: &World, meeting: &Arc<Meeting>) -> Option<(Comm, Request)> {
-    let comm = joined::of_meeting(meeting);
+fn begin(world: &World, comm: Comm) -> Option<(Comm, Request)> {
     let request = internal::start_barrier(world, &comm).ok()?;
     Some((comm, request))
 }

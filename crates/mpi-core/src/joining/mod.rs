@@ -39,7 +39,7 @@ mod leave;
 pub use crate::meeting::reach::{
     Contact, Crossing, Exchange, Held, Outcome, Prepared, Reach, ReachOf, Reacher, Sealed, Start, Started, Ways,
 };
-pub use leave::{disconnect, is_alone, part, wait_for_all};
+pub use leave::{disconnect, is_alone, part, stay_connected, wait_for_all};
 
 /// How often another block is tried when somebody else was quicker.
 const TRIES: u32 = 16;

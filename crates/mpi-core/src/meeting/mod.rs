@@ -2,7 +2,6 @@
 //! Meetings: what the processes of two groups have together from then on. How they come about: [`crate::joining`].
 
 use std::ops::Range;
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use isthmus_datatype::Representation;
@@ -15,10 +14,12 @@ use crate::context::Contexts;
 use crate::group::Group;
 
 pub(crate) mod blocks;
+pub(crate) mod bonds;
 pub(crate) mod joint;
 pub(crate) mod reach;
 
 use blocks::{Block, Blocks};
+use bonds::Bonds;
 use joint::Joint;
 use reach::{Held, Reacher, Started, Ways};
 
@@ -49,8 +50,8 @@ pub(crate) struct Meeting {
     _held: Vec<Held>,
     /// People see it as long as this lives.
     pub(crate) shown: OnceLock<Held>,
-    /// One of its communicators was disconnected.
-    pub(crate) over: AtomicBool,
+    /// Who is connected by it.
+    pub(crate) bonds: Bonds,
     /// Those by whose transports members are reached that were known before.
     _through: Vec<Arc<Self>>,
     _block: Block,
@@ -78,7 +79,7 @@ impl Meeting {
             ways: started.ways,
             _held: started.held,
             shown: OnceLock::new(),
-            over: AtomicBool::new(false),
+            bonds: Bonds::default(),
             _through: through,
             _block: block,
         }

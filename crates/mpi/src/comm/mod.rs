@@ -312,7 +312,10 @@ fn handle(comm: Out<h::Comm>) -> h::Comm {
 
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_Comm_free(comm: Out<h::Comm>) -> c_int {
-    call_on("MPI_Comm_free", handle(comm), || free(comm))
+    call_on("MPI_Comm_free", handle(comm), || {
+        joining::stay_connected(find(handle(comm))?);
+        free(comm)
+    })
 }
 
 #[unsafe(no_mangle)]
