@@ -30,7 +30,7 @@ pub(crate) fn meeting(comm: &Comm) -> Option<&Arc<Meeting>> {
 /// What connects its members with the meeting, if there was one.
 pub(super) fn bond(comm: &Comm) -> Option<Bond> {
     let meeting = comm.joined.as_ref()?;
-    Some(Bond::new(meeting, meeting.places_of(comm.everybody().group())))
+    Some(Bond::new(&meeting.bonds, meeting.places_of(comm.everybody().group())))
 }
 
 /// It is freed, and its members have not disconnected: they stay connected.

@@ -7,8 +7,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustc_hash::FxHashMap;
 
-use super::Meeting;
-
 /// How many communicators bind which members, by place and in order. Equal at all members that are in one: making,
 /// freeing and disconnecting are collective.
 #[derive(Default)]
@@ -54,18 +52,18 @@ impl Bonds {
 
 /// What the members of a communicator have together: as long as it lives, and afterwards unless they have disconnected.
 pub(crate) struct Bond {
-    meeting: Arc<Meeting>,
+    bonds: Arc<Bonds>,
     places: Vec<u32>,
     stays: AtomicBool,
 }
 
 impl Bond {
     /// Between members of a meeting, by place.
-    pub(crate) fn new(meeting: &Arc<Meeting>, mut places: Vec<u32>) -> Self {
+    pub(crate) fn new(bonds: &Arc<Bonds>, mut places: Vec<u32>) -> Self {
         places.sort_unstable();
-        meeting.bonds.add(&places);
+        bonds.add(&places);
         Self {
-            meeting: meeting.clone(),
+            bonds: bonds.clone(),
             places,
             stays: AtomicBool::new(false),
         }
@@ -80,7 +78,7 @@ impl Bond {
 impl Drop for Bond {
     fn drop(&mut self) {
         if !self.stays.load(Ordering::Relaxed) {
-            self.meeting.bonds.remove(&self.places);
+            self.bonds.remove(&self.places);
         }
     }
 }

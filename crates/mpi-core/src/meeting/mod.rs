@@ -51,7 +51,7 @@ pub(crate) struct Meeting {
     /// People see it as long as this lives.
     pub(crate) shown: OnceLock<Held>,
     /// Who is connected by it.
-    pub(crate) bonds: Bonds,
+    pub(crate) bonds: Arc<Bonds>,
     /// Those by whose transports members are reached that were known before.
     _through: Vec<Arc<Self>>,
     _block: Block,
@@ -79,7 +79,7 @@ impl Meeting {
             ways: started.ways,
             _held: started.held,
             shown: OnceLock::new(),
-            bonds: Bonds::default(),
+            bonds: Arc::default(),
             _through: through,
             _block: block,
         }
