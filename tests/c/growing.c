@@ -134,7 +134,7 @@ static void try_node(void)
 
 static void try_some(void)
 {
-    int first = chance(size), count = 1 + chance(size), ranks[2 * MOST], place, sum;
+    int first = chance(size), count = 1 + chance(size), by_group = chance(2), ranks[2 * MOST], place, sum;
     MPI_Group all, some;
     MPI_Comm made;
     for (int i = 0; i < count; i++)
@@ -143,12 +143,34 @@ static void try_some(void)
     OK(MPI_Group_incl(all, count, ranks, &some));
     OK(MPI_Group_rank(some, &place));
     if (place != MPI_UNDEFINED) {
-        OK(MPI_Comm_create_group(group, some, 7, &made));
+        if (by_group)
+            OK(MPI_Comm_create_from_group(some, "some", MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &made));
+        else
+            OK(MPI_Comm_create_group(group, some, 7, &made));
         OK(MPI_Scan(&place, &sum, 1, MPI_INT, MPI_SUM, made));
         CHECK(sum == place * (place + 1) / 2);
         OK(MPI_Comm_disconnect(&made));
     }
     OK(MPI_Group_free(&some));
+    OK(MPI_Group_free(&all));
+}
+
+/* Two halves, as groups, become an intercommunicator. */
+static void try_halves(void)
+{
+    int cut = 1 + chance(size - 1), high = rank >= cut, low[3] = {0, cut - 1, 1}, behind[3] = {cut, size - 1, 1}, sum;
+    MPI_Group all, halves[2];
+    MPI_Comm inter;
+    OK(MPI_Comm_group(group, &all));
+    OK(MPI_Group_range_incl(all, 1, &low, &halves[0]));
+    OK(MPI_Group_range_incl(all, 1, &behind, &halves[1]));
+    OK(MPI_Intercomm_create_from_groups(halves[high], 0, halves[!high], 0, "halves", MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &inter));
+    OK(MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, inter));
+    int below = cut * (cut - 1) / 2;
+    CHECK(sum == (high ? below : size * (size - 1) / 2 - below));
+    OK(MPI_Comm_disconnect(&inter));
+    OK(MPI_Group_free(&halves[0]));
+    OK(MPI_Group_free(&halves[1]));
     OK(MPI_Group_free(&all));
 }
 
@@ -197,8 +219,10 @@ int main(int argc, char **argv)
             try_window();
         else if (what == 8)
             try_node();
-        else if (what < 11)
+        else if (what == 9)
             try_some();
+        else if (what == 10 && size > 1)
+            try_halves();
         else
             try_ring();
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use isthmus_abi::constants as abi;
 
 use crate::comm::create::{self, string_tag};
-use crate::comm::{Blueprint, Comm, is_joined};
+use crate::comm::{Blueprint, Comm, is_joined, joined};
 use crate::context::{self, Numbers};
 use crate::errhandler::ErrorHandler;
 use crate::error::Result;
@@ -128,8 +128,7 @@ pub fn create_from_groups(
     let meeting = || {
         let (remote, rank) = remote()?;
         let other = usize::try_from(rank).ok().and_then(|r| remote.members().get(r));
-        let other = other.and_then(|&peer| world.rank_of(peer));
-        let Some(other) = other.filter(|&other| other != world.rank()) else {
+        let Some(&other) = other.filter(|&&other| other != world.me()) else {
             fail!(
                 abi::MPI_ERR_RANK,
                 argument("remote_leader"),
@@ -138,10 +137,20 @@ pub fn create_from_groups(
             )
         };
         let tag = string_tag(tag, &[]);
+        let is_joined = is_joined(&local) || world.ranks_of(&remote).len() < remote.size();
+        if let Some(other) = world.rank_of(other) {
+            return Ok(Meeting {
+                side: Side::of_job(world, tag),
+                other,
+                is_joined,
+            });
+        }
+        let leaders = Group::new([world.me(), other]);
+        let meeting = joined::that_connects(world, &leaders)?;
         Ok(Meeting {
-            side: Side::of_job(world, tag),
-            other,
-            is_joined: false,
+            side: Side::of(&joined::of_meeting(&meeting), tag),
+            other: meeting.places_of(&leaders)[1],
+            is_joined,
         })
     };
     bridge(world, &local, leader, meeting, None)

@@ -76,6 +76,16 @@ impl Blueprint {
         })
     }
 
+    /// The same among processes that have met.
+    pub(crate) fn of_meeting(self, meeting: Arc<Meeting>) -> Self {
+        Self {
+            contexts: meeting.contexts().clone(),
+            links: Some(Arc::default()),
+            joined: Some(meeting),
+            ..self
+        }
+    }
+
     /// This process.
     pub(crate) fn me(&self) -> Peer {
         self.me

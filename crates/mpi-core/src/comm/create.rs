@@ -414,9 +414,19 @@ pub fn from_group(world: &World, group: &Group, tag: &str) -> Result<Arc<Comm>> 
         )
     };
     world.engine().lock().underneath().mix();
-    let ranks = world.ranks_of(group);
-    let side = Side::of_job(world, string_tag(tag, &ranks));
-    let take = || world.contexts().take(false);
+    let (blueprint, side, ranks) = match world.ranks_of(group) {
+        ranks if ranks.len() == group.size() => {
+            let side = Side::of_job(world, string_tag(tag, &ranks));
+            (blueprint, side, ranks)
+        }
+        _ => {
+            let meeting = joined::that_connects(world, group)?;
+            let ranks = meeting.places_of(group);
+            let side = Side::of(&joined::of_meeting(&meeting), string_tag(tag, &ranks));
+            (blueprint.of_meeting(meeting), side, ranks)
+        }
+    };
+    let take = || blueprint.contexts.take(false);
     let numbers = first_takes(world, &side, &ranks, blueprint.rank, take, tag.as_bytes())?;
     let comm = blueprint.build(context::granted(numbers)?);
     world.revocable.begins(world.engine(), &comm);

@@ -20,7 +20,6 @@ use std::sync::atomic::Ordering;
 
 use isthmus_abi::constants as abi;
 use isthmus_engine::{Newcomers, Peer};
-use isthmus_topology::Known as Links;
 use isthmus_wire::joining::{MAX_ADDRESSES, MAX_MEETINGS, Member, Name, Offer, Terms, Verdict};
 
 use crate::comm::{Blueprint, Comm};
@@ -436,11 +435,9 @@ fn build(world: &World, comm: &Comm, joint: &Joint, meeting: Arc<Meeting>) -> Re
         remote: Some((Group::new(theirs), joint.is_low)),
         handler: comm.user().error_handler(),
         session: comm.user().session().cloned(),
-        contexts: meeting.contexts().clone(),
-        links: Some(Arc::new(Links::default())),
-        joined: Some(meeting),
         ..blueprint
     }
+    .of_meeting(meeting)
     .build(numbers);
     world.revocable.begins(world.engine(), &comm);
     Ok(comm)

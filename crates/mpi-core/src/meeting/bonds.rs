@@ -34,6 +34,12 @@ impl Bonds {
         self.all().is_empty()
     }
 
+    /// Whether a communicator binds all of these. All of them find the same.
+    pub(crate) fn hold(&self, places: &[u32]) -> bool {
+        let is_in = |all: &Vec<u32>| places.iter().all(|place| all.binary_search(place).is_ok());
+        self.all().keys().any(is_in)
+    }
+
     /// The groups that are part of no other one, in order. All members of one find it.
     pub(crate) fn widest(&self) -> Vec<Vec<u32>> {
         let mut all: Vec<Vec<u32>> = self.all().keys().cloned().collect();

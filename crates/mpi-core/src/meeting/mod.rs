@@ -189,6 +189,16 @@ impl Meetings {
         wanted.map(|(_, &peer)| peer).collect()
     }
 
+    /// The one by which all of these are connected; all of them find the same.
+    pub(crate) fn that_connects(&self, group: &Group) -> Option<Arc<Meeting>> {
+        let all = self.all();
+        let connects = |meeting: &&Arc<Meeting>| {
+            let places = meeting.places_of(group);
+            places.len() == group.size() && meeting.bonds.hold(&places)
+        };
+        all.iter().filter(connects).min_by_key(|meeting| meeting.id).cloned()
+    }
+
     /// Names of all.
     pub(crate) fn names(&self) -> Vec<[u8; 16]> {
         self.all().iter().map(|meeting| meeting.id).collect()
