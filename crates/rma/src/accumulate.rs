@@ -6,19 +6,21 @@
 //! blocks that they lie in.
 
 use isthmus_abi::constants as abi;
-use isthmus_core::error::{Error, Result};
+use isthmus_core::error::Result;
 use isthmus_core::fail;
 use isthmus_core::world::WindowCount;
+use isthmus_datatype::Packer;
 use isthmus_datatype::op::{OnType, Predefined, Spacing};
-use isthmus_datatype::{Basic, Datatype, Kind, Packer};
 use isthmus_engine::Request;
 
+use crate::change::{Change, exclude};
 use crate::data::{Side, Sink, Source, TargetData, When, check_fits};
+use crate::elements::{check_alike, element_of, on, single, takes_swaps};
+use crate::far;
 use crate::locks;
 use crate::reach::Stream;
 use crate::spot::{Spot, Target};
 use crate::target;
-use crate::wait;
 use crate::window::Window;
 
 /// Bytes of elements that are changed under one lock, about.
@@ -29,181 +31,6 @@ const IN_PLACE: u64 = 16 << 10;
 
 /// Longest element, bytes.
 const LONGEST: usize = 64;
-
-/// The predefined type that a type consists of, if it is one.
-pub(crate) fn element(datatype: &Datatype) -> Option<Basic> {
-    if let Some(basic) = datatype.basic() {
-        return Some(basic);
-    }
-    match datatype.signature().uniform() {
-        // Both halves of some pairs have one type, so it does not tell whether elements are pairs.
-        Some(half) if PAIRED.contains(&half) => Some(part(datatype).unwrap_or(half)),
-        Some(basic) => Some(basic),
-        None => part(datatype),
-    }
-}
-
-/// What both halves of some pairs are.
-const PAIRED: [Basic; 4] = [
-    Basic::Int,
-    Basic::FortranReal,
-    Basic::FortranDoublePrecision,
-    Basic::FortranInteger,
-];
-
-/// The predefined type that the calls which made a type began with, if that is one. Pairs have two basics in the
-/// signature, and are one element.
-fn part(datatype: &Datatype) -> Option<Basic> {
-    let mut found = None;
-    let mut left = vec![datatype.clone()];
-    while let Some(next) = left.pop() {
-        match next.basic() {
-            Some(basic) if found.is_none_or(|other| other == basic) => found = Some(basic),
-            Some(_) => return None,
-            None if next.size() == 0 => {}
-            None => left.extend(next.contents().types.iter().cloned()),
-        }
-    }
-    found
-}
-
-/// The same for an argument of a call.
-fn element_of(argument: &str, datatype: &Datatype) -> Result<Basic> {
-    match element(datatype) {
-        Some(basic) => Ok(basic),
-        None => fail!(
-            abi::MPI_ERR_TYPE,
-            argument(argument),
-            "consists of elements of different predefined types; accumulate and its kin need one"
-        ),
-    }
-}
-
-fn check_alike(argument: &str, datatype: &Datatype, target: Basic) -> Result<()> {
-    let basic = element_of(argument, datatype)?;
-    if basic == target || (basic.kind(), basic.size()) == (target.kind(), target.size()) {
-        return Ok(());
-    }
-    fail!(
-        abi::MPI_ERR_TYPE,
-        argument(argument),
-        "consists of {}, but target_datatype of {}; both must be the same",
-        basic.name(),
-        target.name()
-    )
-}
-
-/// Whether MPI_Compare_and_swap takes elements of this type.
-pub(crate) fn takes_swaps(basic: Basic) -> bool {
-    match basic.kind() {
-        Kind::Floating | Kind::Complex | Kind::Packed | Kind::Pair(..) => false,
-        Kind::Character => basic == Basic::Char,
-        _ => true,
-    }
-}
-
-/// Elements at a target, and what changes them.
-pub(crate) struct Change<'a> {
-    pub(crate) window: &'a Window,
-    pub(crate) target: &'a Target,
-    pub(crate) stream: Stream<'a>,
-    pub(crate) operation: Predefined,
-    pub(crate) kernel: OnType,
-}
-
-impl Change<'_> {
-    /// Changes elements from byte `at` on by `operands`; what was there before goes to `before`, if that is as long.
-    fn apply(&mut self, locks: u64, at: u64, operands: &[u8], before: &mut [u8]) -> Result<()> {
-        exclude(self.window, locks)?;
-        let done = self.change(at, operands, before);
-        self.window.store.blocks().leave(locks);
-        done
-    }
-
-    /// The same for whoever has the locks.
-    pub(crate) fn change(&mut self, at: u64, operands: &[u8], before: &mut [u8]) -> Result<()> {
-        if self.operation == Predefined::NoOp {
-            return self.stream.read(at, before);
-        }
-        if self.operation == Predefined::Replace {
-            if !before.is_empty() {
-                self.stream.read(at, before)?;
-            }
-            return self.stream.write(at, operands);
-        }
-        if before.is_empty() {
-            let mut short = [0; 256];
-            if let Some(short) = short.get_mut(..operands.len()) {
-                return self.compute(at, operands, short);
-            }
-            return self.compute(at, operands, &mut vec![0; operands.len()]);
-        }
-        self.stream.read(at, before)?;
-        let mut short = [0; 256];
-        if let Some(after) = short.get_mut(..before.len()) {
-            return self.replace(at, operands, before, after);
-        }
-        self.replace(at, operands, before, &mut vec![0; before.len()])
-    }
-
-    fn replace(&mut self, at: u64, operands: &[u8], before: &[u8], after: &mut [u8]) -> Result<()> {
-        after.copy_from_slice(before);
-        self.kernel.apply(Spacing::Packed, operands, after, false);
-        self.stream.write(at, after)
-    }
-
-    fn compute(&mut self, at: u64, operands: &[u8], scratch: &mut [u8]) -> Result<()> {
-        self.stream.read(at, scratch)?;
-        self.kernel.apply(Spacing::Packed, operands, scratch, false);
-        self.stream.write(at, scratch)
-    }
-
-    /// The locks of the elements in these bytes of the stream.
-    fn locks(&self, place: &TargetData<'_>, at: u64, length: u64) -> u64 {
-        self.locks_of(place.datatype, place.count, at, length)
-    }
-
-    pub(crate) fn locks_of(&self, datatype: &Datatype, count: u64, at: u64, length: u64) -> u64 {
-        let Target { rank, start, end, .. } = *self.target;
-        match datatype.contiguous(count) {
-            Some(_) => locks::blocks(rank, start + at, start + at + length),
-            None => locks::blocks(rank, start, end),
-        }
-    }
-}
-
-/// The numbers that a `char` of C has.
-const CHAR: Basic = if std::ffi::c_char::MIN == 0 {
-    Basic::UnsignedChar
-} else {
-    Basic::SignedChar
-};
-
-/// An operation on a type, for the accumulate family. Beyond the standard, as with MPICH and Open MPI, MPI_CHAR is a
-/// number here.
-pub(crate) fn on(operation: Predefined, basic: Basic) -> Result<OnType> {
-    let basic = if basic == Basic::Char { CHAR } else { basic };
-    operation
-        .on(basic)
-        .map_err(|error| Error::of_argument(abi::MPI_ERR_OP, "op", format!("cannot be used: {error}")))
-}
-
-/// Takes locks of blocks, the lowest first, so that nobody waits in a circle.
-fn exclude(window: &Window, which: u64) -> Result<()> {
-    let locks = window.store.blocks();
-    let (me, mut left) = (window.comm.rank(), which);
-    while left != 0 {
-        let lock = left.trailing_zeros();
-        if !locks.enter(lock, me) {
-            if let Err(error) = wait::for_block(window.world, &window.comm, locks, lock) {
-                locks.leave(which & ((1 << lock) - 1));
-                return Err(error);
-            }
-        }
-        left &= left - 1;
-    }
-    Ok(())
-}
 
 impl Window {
     /// MPI_Accumulate, MPI_Get_accumulate, and those that give a request if they are not over. `source`: what MPI_NO_OP
@@ -216,6 +43,14 @@ impl Window {
         place: &TargetData<'_>,
         when: When,
     ) -> Result<Option<Request>> {
+        if operation == Predefined::NoOp && result.is_none() {
+            fail!(
+                abi::MPI_ERR_OP,
+                argument("op"),
+                "is MPI_NO_OP, which only functions take that fetch: MPI_Get_accumulate, MPI_Rget_accumulate and \
+                 MPI_Fetch_and_op"
+            );
+        }
         let Some(target) = target::find(self, place, when)? else {
             return Ok(None);
         };
@@ -236,11 +71,9 @@ impl Window {
             check_alike("result_datatype", result.datatype, basic)?;
             check_fits(&Side::new("target", bytes), &Side::new("result", result.bytes()?))?;
             unpacker = Some(result.unpacker()?);
-        } else if operation == Predefined::NoOp {
-            return Ok(None);
         }
         if let Spot::Far(_) = target.spot {
-            return self.far_accumulate(&target, operation, (source, result), place, when);
+            return far::accumulate(self, &target, operation, (source, result), place, when);
         }
         self.counted.add(WindowCount::Accumulate, given);
         if let (Some(source), None) = (source, result) {
@@ -289,9 +122,7 @@ impl Window {
         if let Spot::Far(_) = target.spot {
             let source = source.filter(|_| operation != Predefined::NoOp);
             let (operands, always) = ((source, Some(result)), When::Always);
-            return self
-                .far_accumulate(&target, operation, operands, place, always)
-                .map(drop);
+            return far::accumulate(self, &target, operation, operands, place, always).map(drop);
         }
         self.counted.add(WindowCount::Accumulate, size as u64);
         let (mut operand, mut before) = ([0; LONGEST], [0; LONGEST]);
@@ -336,7 +167,7 @@ impl Window {
         compare.take(&mut old[..size])?;
         if let Spot::Far(_) = target.spot {
             let data = [&new[..size], &old[..size]].concat();
-            return self.far_swap(&target, data, result, place.datatype);
+            return far::swap(self, &target, data, result, place.datatype);
         }
         self.counted.add(WindowCount::Accumulate, size as u64);
         let mut stream = Stream::new(&target.spot, place.datatype, 1)?;
@@ -399,21 +230,9 @@ fn packed<'a>(packer: Option<&mut Packer>, buffer: &'a mut [u8], length: usize) 
     buffer
 }
 
-/// The type of an operation on one element.
-fn single(datatype: &Datatype) -> Result<Basic> {
-    match datatype.basic() {
-        Some(basic) => Ok(basic),
-        None => fail!(
-            abi::MPI_ERR_TYPE,
-            argument("datatype"),
-            "is a derived datatype; operations on one element take predefined ones"
-        ),
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use isthmus_datatype::ALL;
+    use isthmus_datatype::{ALL, Basic, Datatype};
 
     use super::*;
 
@@ -424,28 +243,5 @@ mod tests {
         for basic in ALL.iter().filter(lies_in_one_piece) {
             assert_eq!(IN_PLACE % basic.size() as u64, 0, "{}", basic.name());
         }
-    }
-
-    #[test]
-    fn types_of_one_predefined_type_are_found_and_pairs_count_as_one() {
-        let pair = Datatype::of(Basic::DoubleInt);
-        let pairs = Datatype::vector(3, 1, 2, &pair).expect("a type");
-        assert_eq!(element(&pair), Some(Basic::DoubleInt));
-        assert_eq!(element(&pairs), Some(Basic::DoubleInt));
-        let of_pairs = |basic: &Basic| matches!(basic.kind(), Kind::Pair(..));
-        for &basic in ALL.iter().filter(|&basic| of_pairs(basic) || PAIRED.contains(basic)) {
-            let several = Datatype::vector(3, 1, 2, &Datatype::of(basic)).expect("a type");
-            assert_eq!(element(&several), Some(basic), "{}", basic.name());
-            if let Kind::Pair(value, index) = basic.kind() {
-                assert!(value != index || PAIRED.contains(&value), "{}", basic.name());
-            }
-        }
-        let ints = Datatype::vector(3, 1, 2, &Datatype::of(Basic::Int)).expect("a type");
-        assert_eq!(element(&ints), Some(Basic::Int));
-        let nested = Datatype::vector(2, 1, 2, &ints).expect("a type");
-        assert_eq!(element(&nested), Some(Basic::Int));
-        assert_eq!(element_of("origin_datatype", &pairs), Ok(Basic::DoubleInt));
-        assert!(check_alike("origin_datatype", &ints, Basic::Double).is_err());
-        assert!(check_alike("origin_datatype", &ints, Basic::Int32).is_ok());
     }
 }

@@ -7,8 +7,8 @@ use isthmus_datatype::Basic;
 use isthmus_datatype::op::{Predefined, Spacing};
 use isthmus_datatype::raw::{ReadMemory, WriteMemory};
 
-use crate::accumulate::{on, takes_swaps};
 use crate::data::Piece;
+use crate::elements::{on, takes_swaps};
 use crate::locks::blocks;
 use crate::target::mapped;
 use crate::window::Window;

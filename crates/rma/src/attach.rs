@@ -35,6 +35,15 @@ impl Window {
                 "a process can attach {MOST} pieces of memory to a window; detach some, or attach larger ones"
             );
         }
+        if let Some((address, length)) = own.overlapping(memory.address() as u64, size) {
+            fail!(
+                abi::MPI_ERR_RMA_ATTACH,
+                argument("base"),
+                "is {:#x}, and {size} bytes from there on have some in common with the {length} bytes at {address:#x}, \
+                 which this process has attached to the window already; detach them first",
+                memory.address()
+            );
+        }
         own.list.push((memory.address() as u64, size, memory));
         own.publish(notice(self));
         Ok(())

@@ -15,11 +15,11 @@ use isthmus_datatype::raw::WriteMemory;
 use isthmus_engine::SharedMemory;
 
 use crate::epoch::Epoch;
-use crate::far::Far;
 use crate::far::make::{open, take_frames};
 use crate::hints::Hints;
 use crate::locks;
 use crate::parts::{Part, Parts};
+use crate::sent::Far;
 use crate::store::Store;
 use crate::window::{Flavor, Lazy, Window};
 

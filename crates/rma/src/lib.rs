@@ -6,11 +6,16 @@
 #![forbid(unsafe_code)]
 
 mod accumulate;
+mod asserts;
 mod at_once;
 mod attach;
+mod change;
 mod counted;
+mod counts;
 mod create;
 mod data;
+mod elements;
+mod end;
 mod epoch;
 mod error;
 mod far;
@@ -23,10 +28,12 @@ mod pscw;
 mod query;
 mod reach;
 mod regions;
+mod sent;
 mod spot;
 mod store;
 mod synchronize;
 mod target;
+mod types;
 mod wait;
 mod window;
 

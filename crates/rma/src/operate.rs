@@ -7,6 +7,7 @@ use isthmus_engine::Request;
 
 use crate::data::{Side, Sink, Source, TargetData, When, check_fits};
 use crate::error::unreached;
+use crate::far;
 use crate::reach::Stream;
 use crate::spot::Spot;
 use crate::target;
@@ -30,7 +31,7 @@ impl Window {
             return Ok(None);
         }
         if let Spot::Far(_) = target.spot {
-            return self.far_put(&target, source, place, when);
+            return far::put(self, &target, source, place, when);
         }
         self.counted.add(WindowCount::Put, bytes);
         let pieces = (
@@ -77,7 +78,7 @@ impl Window {
             return Ok(None);
         }
         if let Spot::Far(_) = target.spot {
-            return self.far_get(&target, sink, place, when);
+            return far::get(self, &target, sink, place, when);
         }
         self.counted.add(WindowCount::Get, bytes);
         let pieces = (

@@ -12,9 +12,9 @@ use isthmus_core::group::Group;
 use isthmus_datatype::raw::OwnMemory;
 use isthmus_engine::{Completion, Engine, Mode, ReceiveBuffer, SendBuffer};
 
+use crate::asserts::{POST, START, check_assert};
 use crate::far;
 use crate::partners::Word;
-use crate::synchronize::{POST, START, check_assert};
 use crate::window::{Window, locked};
 
 /// A process may be accessed.

@@ -55,6 +55,14 @@ impl Regions {
         Some(all)
     }
 
+    /// A piece, address and length, that has bytes in common with `size` bytes from `start` on.
+    pub(crate) fn overlapping(&self, start: u64, size: u64) -> Option<(u64, u64)> {
+        let end = start.saturating_add(size);
+        let all = self.list.iter().map(|region| (region.0, region.1));
+        let mut common = all.filter(|&(first, length)| start.max(first) < end.min(first.saturating_add(length)));
+        common.next()
+    }
+
     /// After a change: others read the new table from now on.
     pub(crate) fn publish(&mut self, notice: Notice<'_>) {
         let mut sorted: Vec<(u64, u64)> = self.list.iter().map(|region| (region.0, region.1)).collect();
@@ -105,6 +113,12 @@ mod tests {
         regions.list.push((100, 64, own.memory()));
         regions.list.push((164, 64, own.memory()));
         let bytes = |start, end| regions.covering(start, end).map(|memory| memory.window());
+        assert_eq!(regions.overlapping(163, 2), Some((100, 64)));
+        assert_eq!(regions.overlapping(0, 101), Some((100, 64)));
+        assert_eq!(regions.overlapping(120, 1), Some((100, 64)));
+        for (start, size) in [(0, 100), (228, 10), (164, 0), (120, 0), (u64::MAX, 9)] {
+            assert_eq!(regions.overlapping(start, size), None, "{start}");
+        }
         assert_eq!(bytes(104, 164), Some((-4, 60)));
         assert_eq!((bytes(99, 101), bytes(170, 229), bytes(104, 170)), (None, None, None));
     }

@@ -6,29 +6,13 @@ use std::sync::atomic::{Ordering, fence};
 
 use isthmus_abi::constants as abi;
 use isthmus_core::error::Result;
-use isthmus_core::{fail, members};
+use isthmus_core::members;
 
+use crate::asserts::{FENCE, LOCK, check_assert};
 use crate::epoch::{Held, LockKind};
 use crate::far;
 use crate::wait;
 use crate::window::Window;
-
-/// Asserts that fence, start, post and lock take.
-const FENCE: i32 = abi::MPI_MODE_NOSTORE | abi::MPI_MODE_NOPUT | abi::MPI_MODE_NOPRECEDE | abi::MPI_MODE_NOSUCCEED;
-pub(crate) const POST: i32 = abi::MPI_MODE_NOCHECK | abi::MPI_MODE_NOSTORE | abi::MPI_MODE_NOPUT;
-pub(crate) const START: i32 = abi::MPI_MODE_NOCHECK;
-const LOCK: i32 = abi::MPI_MODE_NOCHECK;
-
-pub(crate) fn check_assert(assert: i32, allowed: i32, names: &str) -> Result<()> {
-    if assert & !allowed == 0 {
-        return Ok(());
-    }
-    fail!(
-        abi::MPI_ERR_ASSERT,
-        argument("assert"),
-        "is {assert}, expected 0 or a sum of {names}"
-    )
-}
 
 fn held(assert: i32, kind: LockKind) -> Result<Held> {
     check_assert(assert, LOCK, "MPI_MODE_NOCHECK")?;
@@ -80,7 +64,7 @@ impl Window {
         if let Some(rank) = self.target("rank", rank)? {
             let held = self.epochs.lock().unlock(rank)?;
             give_back(self, rank, held);
-            self.settle(Some(rank), true)?;
+            far::settle(self, Some(rank), true)?;
         }
         Ok(())
     }
@@ -103,7 +87,7 @@ impl Window {
     pub fn unlock_all(&self) -> Result<()> {
         let held = self.epochs.lock().unlock_all()?;
         (0..self.comm.size()).for_each(|rank| give_back(self, rank, held));
-        self.settle(None, true)
+        far::settle(self, None, true)
     }
 
     /// MPI_Win_flush, MPI_Win_flush_local; `None`: of all.
@@ -120,7 +104,7 @@ impl Window {
             self.epochs.lock().flush(rank)?;
         }
         fence(Ordering::SeqCst);
-        self.settle(rank, false)
+        far::settle(self, rank, false)
     }
 }
 
@@ -151,7 +135,7 @@ fn give_back(window: &Window, rank: u32, held: Held) {
         lock.give_back(window.comm.rank(), kind);
         fence(Ordering::SeqCst);
         if lock.is_wanted_far() {
-            window.let_in(rank);
+            far::let_in(window, rank);
         }
     }
 }

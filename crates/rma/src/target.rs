@@ -12,10 +12,9 @@ use isthmus_engine::Reach;
 use crate::attach::{check_attached, own_region};
 use crate::data::{TargetData, When};
 use crate::error::unreached;
-use crate::far::form_of;
 use crate::pscw::await_post;
 use crate::spot::{Spot, Target};
-use crate::window::{Flavor, Window, locked};
+use crate::window::{Flavor, Window, form_of, locked};
 
 /// Where an operation goes; `None`: to MPI_PROC_NULL. It is part of an epoch from now on.
 pub(crate) fn find(window: &Window, place: &TargetData<'_>, when: When) -> Result<Option<Target>> {

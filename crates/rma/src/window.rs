@@ -8,20 +8,22 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use isthmus_abi::constants as abi;
 use isthmus_core::comm::Comm;
 use isthmus_core::error::{Error, Result, Subject};
+use isthmus_core::fail;
 use isthmus_core::group::Group;
 use isthmus_core::info::Info;
 use isthmus_core::world::World;
-use isthmus_core::{fail, members};
+use isthmus_datatype::Representation;
 use isthmus_datatype::raw::WriteMemory;
-use isthmus_engine::Reach;
+use isthmus_engine::{Reach, with_port};
+use isthmus_wire::frame::protocol;
 
 use crate::counted::Counted;
 use crate::epoch::Epoch;
-use crate::far::Far;
 use crate::hints::Hints;
 use crate::partners::Partners;
 use crate::parts::{Part, Parts};
 use crate::regions::Attached;
+use crate::sent::Far;
 use crate::store::Store;
 
 /// How a window was made.
@@ -119,6 +121,8 @@ pub(crate) struct Seldom {
     pub(crate) attached: Attached,
     pub(crate) partners: Partners,
     pub(crate) hints: Mutex<Hints>,
+    /// What the program calls the window; nothing at first.
+    name: Mutex<String>,
 }
 
 pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -188,11 +192,23 @@ impl Window {
         }
     }
 
+    /// What the program calls it from now on.
+    pub fn set_name(&self, name: &str) {
+        name.clone_into(&mut locked(&self.seldom.name));
+    }
+
+    /// What the program calls it.
+    pub fn name(&self) -> String {
+        let seldom = self.seldom.0.get();
+        seldom.map_or_else(String::new, |seldom| locked(&seldom.name).clone())
+    }
+
     /// An error of a call on this window, which tells what window that is.
-    pub fn named(&self, error: &Error, name: &str) -> Error {
+    pub fn named(&self, error: &Error) -> Error {
         if error.subject == Subject::Named {
             return error.clone();
         }
+        let name = self.name();
         let window = if name.is_empty() {
             format!("a window of {} processes", self.comm.size())
         } else {
@@ -216,21 +232,19 @@ impl Window {
         }
     }
 
-    /// Whether this process may free it: it has no epoch open.
-    pub fn may_end(&self) -> Result<()> {
-        self.epochs.lock().free()
+    /// Whether a member is on another node.
+    pub(crate) fn is_far(&self, rank: u32) -> bool {
+        self.far.as_ref().is_some_and(|far| !far.is_near(rank))
     }
+}
 
-    /// Before MPI_Win_free ends: all have ended what they do; collective. When a member is lost, nobody can wait for
-    /// all: what others still send is answered with an error then.
-    pub fn end(&self) -> Result<()> {
-        let met = members::meet_or_lose(self.world, &self.comm);
-        self.close(met.is_err());
-        self.counted.report(&mut self.world.engine().lock());
-        let members = &self.comm.channel().members;
-        match self.world.engine().lock().lost_of(members) {
-            Some(_) => Ok(()),
-            None => met,
-        }
+/// How a member represents data, if differently.
+pub(crate) fn form_of(window: &Window, rank: u32) -> Option<Representation> {
+    if !window.unlike {
+        return None;
     }
+    let peer = window.comm.channel().members.peer(rank);
+    let mut engine = window.world.engine().lock();
+    let form = with_port(&mut engine, protocol::RMA, |port| port.representation(peer));
+    (form != Representation::LOCAL).then_some(form)
 }

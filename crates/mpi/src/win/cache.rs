@@ -8,7 +8,7 @@ use isthmus_abi::handles as h;
 use isthmus_core::attribute::{self, Keys};
 use isthmus_core::error::Result;
 
-use super::{Object, find, locked};
+use super::{Object, find};
 use crate::attribute::{Callback, copy_closure, delete_closure, user_key};
 use crate::c::{Extra, Out, Text, flag};
 use crate::call::{call, call_on};
@@ -41,7 +41,7 @@ extern "C" fn isthmus_MPI_Win_set_name(win: h::Win, name: Text) -> c_int {
         while !name.is_char_boundary(end) {
             end -= 1;
         }
-        name[..end].clone_into(&mut locked(&find(win)?.cached().name));
+        find(win)?.window.set_name(&name[..end]);
         Ok(())
     })
 }
@@ -52,7 +52,7 @@ extern "C" fn isthmus_MPI_Win_get_name(win: h::Win, name: Out<c_char>, length: O
         let text = if win == h::MPI_WIN_NULL {
             "MPI_WIN_NULL".to_owned()
         } else {
-            find(win)?.name()
+            find(win)?.window.name()
         };
         let n = name.text("win_name", &text, abi::MPI_MAX_OBJECT_NAME as usize)?;
         length.set("resultlen", n as c_int)

@@ -25,7 +25,7 @@ impl Holder for h::Win {
 
     fn named(self, error: &Error) -> Cow<'_, Error> {
         Cow::Owned(match WINDOWS.get(self.0) {
-            Some(object) => object.window.named(error, &object.name()),
+            Some(object) => object.window.named(error),
             None => error.clone(),
         })
     }

@@ -41,7 +41,6 @@ struct More {
 
 /// What a program gives to few windows, or asks of few.
 struct Cached {
-    name: Mutex<String>,
     attributes: Cache,
     values: Values,
 }
@@ -70,7 +69,6 @@ impl Object {
         let window = &self.window;
         self.more.cached.get_or_init(|| {
             Box::new(Cached {
-                name: Mutex::default(),
                 attributes: Cache::default(),
                 values: Values {
                     size: window.size() as isthmus_abi::Aint,
@@ -80,11 +78,6 @@ impl Object {
                 },
             })
         })
-    }
-
-    fn name(&self) -> String {
-        let cached = self.more.cached.get();
-        cached.map_or_else(String::new, |cached| locked(&cached.name).clone())
     }
 }
 

@@ -46,8 +46,10 @@ extern "C" fn isthmus_MPI_Win_wait(win: h::Win) -> c_int {
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_Win_test(win: h::Win, over: Out<c_int>) -> c_int {
     call_on("MPI_Win_test", win, || {
-        let ended = find(win)?.window.test()?;
-        over.set("flag", flag(ended))
+        let window = &find(win)?.window;
+        // Before anything ends of which the program would not hear.
+        over.set("flag", flag(false))?;
+        over.set("flag", flag(window.test()?))
     })
 }
 

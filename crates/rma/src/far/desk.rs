@@ -7,11 +7,11 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use isthmus_abi::constants as abi;
-use isthmus_core::error::Error;
+use isthmus_core::error::{Error, Result as Outcome};
 use isthmus_datatype::raw::WriteMemory;
 use isthmus_engine::{
-    Completion, Core, EngineError, Lease, Lent, Machine, Members, Operation as Counted, Peer, Port, Request,
-    SendBuffer, Sending, Taken,
+    Completion, Core, Engine, EngineError, Lease, Lent, Machine, Members, Operation as Counted, Peer, Port, Request,
+    SendBuffer, Sending, Taken, with_machine,
 };
 use isthmus_wire::frame::{Header, protocol};
 use isthmus_wire::rma::{Failure, Operation, What};
@@ -20,6 +20,21 @@ use super::landing::Landing;
 use super::open::Open;
 use super::outgoing::{Among, Key, Leaving, Memory, Outgoing, halves, header, key};
 use crate::window::Window;
+
+fn lost_desk() -> EngineError {
+    EngineError::Misuse {
+        what: "an operation on a window that is no more",
+    }
+}
+
+/// Does something with the desk of this process.
+pub(super) fn with_desk<T>(
+    engine: &mut Engine,
+    act: impl FnOnce(&mut Desk, &mut Port<'_>) -> Result<T, EngineError>,
+) -> Outcome<T> {
+    let acted = with_machine(engine, protocol::RMA, act).unwrap_or_else(|| Err(lost_desk()));
+    acted.map_err(|error| (&error).into())
+}
 
 /// The window that a frame of a peer names. Equal numbers of two worlds have no member in common.
 fn named(windows: &mut BTreeMap<Key, Box<Open>>, number: u32, peer: Peer) -> Option<(Key, &mut Open)> {

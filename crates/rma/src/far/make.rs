@@ -3,14 +3,14 @@
 
 use std::sync::Arc;
 
-use isthmus_core::comm::{Comm, Near};
+use isthmus_core::comm::Comm;
 use isthmus_core::world::{WindowCount, World, window_operation};
 use isthmus_datatype::Representation;
 use isthmus_engine::{Peer, with_machine, with_port};
 use isthmus_wire::frame::protocol;
 
-use super::Far;
 use super::desk::Desk;
+use crate::window::Window;
 
 /// Frames about windows are taken from now on. True: members of this one represent data differently.
 pub(crate) fn take_frames(world: &World, comm: &Comm) -> bool {
@@ -34,24 +34,8 @@ fn register(world: &World) {
     }
 }
 
-impl Far {
-    /// What a process knows of the members of a window over these.
-    pub(crate) fn new(near: Arc<Near>) -> Self {
-        Self {
-            near,
-            sent: Default::default(),
-        }
-    }
-
-    /// Members that share this process's node.
-    pub(crate) fn near(&self) -> impl Iterator<Item = usize> {
-        let all = self.near.members().iter().enumerate();
-        all.filter_map(|(rank, &near)| near.then_some(rank))
-    }
-}
-
 /// The window's frames are heard from now on, or not any more.
-pub(crate) fn open(window: &Arc<crate::window::Window>) {
+pub(crate) fn open(window: &Arc<Window>) {
     with_machine(
         &mut window.world.engine().lock(),
         protocol::RMA,

@@ -87,7 +87,7 @@ impl Open {
 
     /// A mistake in an operation of this process, for whoever waits for that.
     pub(super) fn told(&self, error: &Error) -> EngineError {
-        let named = self.window.named(error, "");
+        let named = self.window.named(error);
         EngineError::Elsewhere {
             class: named.class,
             text: named.to_string().into(),
@@ -365,7 +365,7 @@ impl Open {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::far::Far;
+    use crate::sent::Far;
 
     #[test]
     fn a_window_over_nodes_is_small_whatever_its_members() {

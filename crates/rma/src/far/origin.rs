@@ -11,9 +11,9 @@ use isthmus_wire::frame::Header;
 use isthmus_wire::rma::bundle::Mark;
 use isthmus_wire::rma::{Does, Operation};
 
-use super::types;
 use super::work::Elements;
 use crate::epoch::LockKind;
+use crate::types;
 use crate::window::Window;
 
 /// Whether it may come in.

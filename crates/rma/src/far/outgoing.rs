@@ -9,6 +9,8 @@ use isthmus_wire::frame::{Header, Kind};
 use isthmus_wire::rma::bundle::Bundle;
 use isthmus_wire::rma::{Operation, What};
 
+use crate::window::Window;
+
 /// A header of this protocol.
 pub(super) fn header(what: What, context: u32, lower: u32, at: u64) -> Header {
     let token = u64::from(context) << 32 | u64::from(lower);
@@ -29,6 +31,10 @@ pub(super) fn key(context: Context) -> Key {
     (context.number(), context.world())
 }
 
+pub(super) fn key_of(window: &Window) -> Key {
+    key(window.comm.channel().context)
+}
+
 /// What has not left yet.
 pub(super) enum Leaving {
     /// Bytes of an operation of this process, and the request that they are a part of.
@@ -42,7 +48,7 @@ pub(super) enum Leaving {
 pub(super) struct Answered {
     /// Bytes of the frame.
     pub(super) frame: u64,
-    /// Of which fences ([`Counts`](super::counts)).
+    /// Of which fences ([`Counts`](crate::counts)).
     pub(super) odd: bool,
     /// Bytes of the answer in memory of our own.
     pub(super) copied: u64,
@@ -61,7 +67,7 @@ pub(super) struct Outgoing {
     bundles: HashMap<Peer, Bundled>,
 }
 
-/// Of which window operations are, and whether they follow an odd fence ([`Counts`](super::counts)).
+/// Of which window operations are, and whether they follow an odd fence ([`Counts`](crate::counts)).
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Among {
     pub(super) context: u32,

@@ -8,15 +8,14 @@ use isthmus_engine::{EngineError, Peer, Port, Request, SendBuffer, with_machine}
 use isthmus_wire::frame::protocol;
 use isthmus_wire::rma::{Does, Operation, SHORT, What};
 
-use super::counts::Counts;
-use super::desk::Desk;
+use super::desk::{Desk, with_desk};
 use super::landing::Landing;
-use super::outgoing::{Among, Key, header};
-use super::types::Name;
-use super::with_desk;
+use super::outgoing::{Among, Key, header, key_of};
+use crate::counts::Counts;
 use crate::data::When;
 use crate::epoch::{Held, LockKind};
 use crate::spot::Target;
+use crate::types::Name;
 use crate::window::Window;
 
 /// Most bytes of operations for one process that have not left when a call returns.
@@ -64,79 +63,77 @@ struct Route {
     request: Option<Request>,
 }
 
-impl Window {
-    /// Sends an operation, behind the request for the lock if that was not sent yet, and gives its request if it is to
-    /// have one and is not over. `sinks`: where data go that are asked for.
-    pub(super) fn send(
-        &self,
-        target: &Target,
-        call: &Call<'_>,
-        mut data: SendBuffer,
-        sinks: Vec<Piece>,
-        when: When,
-    ) -> Result<Option<Request>> {
-        let Some(far) = &self.far else { return Ok(None) };
-        let rank = target.rank;
-        let kind = match self.epochs.lock().held(rank) {
-            Some(Held::Lock(kind)) => Some(kind),
-            _ => None,
-        };
-        let mut short = Vec::new();
-        if data.length() <= SHORT as u64 {
-            let copy = std::mem::replace(&mut data, SendBuffer::EMPTY).copied();
-            short = copy.content();
+/// Sends an operation, behind the request for the lock if that was not sent yet, and gives its request if it is to
+/// have one and is not over. `sinks`: where data go that are asked for.
+pub(super) fn send(
+    window: &Window,
+    target: &Target,
+    call: &Call<'_>,
+    mut data: SendBuffer,
+    sinks: Vec<Piece>,
+    when: When,
+) -> Result<Option<Request>> {
+    let Some(far) = &window.far else { return Ok(None) };
+    let rank = target.rank;
+    let kind = match window.epochs.lock().held(rank) {
+        Some(Held::Lock(kind)) => Some(kind),
+        _ => None,
+    };
+    let mut short = Vec::new();
+    if data.length() <= SHORT as u64 {
+        let copy = std::mem::replace(&mut data, SendBuffer::EMPTY).copied();
+        short = copy.content();
+    }
+    let parts = sinks.len() as u32 + u32::from(data.length() > 0);
+    let load = Load { short, data, sinks };
+    let mut way = Route {
+        rank,
+        peer: window.comm.channel().members.peer(rank),
+        context: window.context_number(),
+        key: key_of(window),
+        place: target.place(),
+        request: None,
+    };
+    let mut sent = far.sent();
+    let name = sent.types.entry(rank).or_default().name(call.datatype)?;
+    let mut engine = window.world.engine().lock();
+    let locks = window_operation(&mut engine, WindowCount::Lock);
+    let operates = window_operation(&mut engine, call.counted());
+    let said = with_desk(&mut engine, |desk, port| {
+        if let Some(kind) = kind.filter(|_| !sent.locked.contains(&rank)) {
+            let lock = header(What::Lock, way.context, u32::from(kind == LockKind::Exclusive), 0);
+            desk.say(port, way.peer, lock, SendBuffer::EMPTY)?;
+            port.count(locks, way.peer, 0);
+            sent.locked.insert(rank);
         }
-        let parts = sinks.len() as u32 + u32::from(data.length() > 0);
-        let load = Load { short, data, sinks };
-        let mut way = Route {
-            rank,
-            peer: self.comm.channel().members.peer(rank),
-            context: self.context_number(),
-            key: self.key(),
-            place: target.place(),
-            request: None,
-        };
-        let mut sent = far.sent();
-        let name = sent.types.entry(rank).or_default().name(call.datatype)?;
-        let mut engine = self.world.engine().lock();
-        let locks = window_operation(&mut engine, WindowCount::Lock);
-        let operates = window_operation(&mut engine, call.counted());
-        let said = with_desk(&mut engine, |desk, port| {
-            if let Some(kind) = kind.filter(|_| !sent.locked.contains(&rank)) {
-                let lock = header(What::Lock, way.context, u32::from(kind == LockKind::Exclusive), 0);
-                desk.say(port, way.peer, lock, SendBuffer::EMPTY)?;
-                port.count(locks, way.peer, 0);
-                sent.locked.insert(rank);
-            }
-            sent.open.insert(rank);
-            port.count(operates, way.peer, call.moved);
-            way.request = (when == When::Locked && parts > 0).then(|| desk.begin(port, parts));
-            let said = operate(desk, port, &mut sent.counts, &way, call, name, load);
-            if let (Err(_), Some(request)) = (&said, way.request) {
-                desk.give_up(request);
-            }
-            said
-        });
+        sent.open.insert(rank);
+        port.count(operates, way.peer, call.moved);
+        way.request = (when == When::Locked && parts > 0).then(|| desk.begin(port, parts));
+        let said = operate(desk, port, &mut sent.counts, &way, call, name, load);
         if let (Err(_), Some(request)) = (&said, way.request) {
-            engine.release(request);
+            desk.give_up(request);
         }
-        drop(engine);
-        drop(sent);
-        said?;
-        self.wait_for_room(way.peer, when);
-        Ok(way.request)
+        said
+    });
+    if let (Err(_), Some(request)) = (&said, way.request) {
+        engine.release(request);
     }
+    drop(engine);
+    drop(sent);
+    said?;
+    wait_for_room(window, way.peer, when);
+    Ok(way.request)
+}
 
-    /// Waits while much has not left. Whoever gets a request is told later when its memory is its own again.
-    fn wait_for_room(&self, peer: Peer, when: When) {
-        self.world.engine().watch();
-        self.world.engine().wait(|engine| {
-            let waiting = with_machine(engine, protocol::RMA, |desk: &mut Desk, _| desk.waiting(peer));
-            let (all, own) = waiting.unwrap_or_default();
-            let waits = if when == When::Locked { own } else { all };
-            (waits <= MOST_WAITING).then_some(())
-        });
-    }
+/// Waits while much has not left. Whoever gets a request is told later when its memory is its own again.
+fn wait_for_room(window: &Window, peer: Peer, when: When) {
+    window.world.engine().watch();
+    window.world.engine().wait(|engine| {
+        let waiting = with_machine(engine, protocol::RMA, |desk: &mut Desk, _| desk.waiting(peer));
+        let (all, own) = waiting.unwrap_or_default();
+        let waits = if when == When::Locked { own } else { all };
+        (waits <= MOST_WAITING).then_some(())
+    });
 }
 
 /// Says the operation, a piece of it for each sink, and lends the data.

@@ -12,35 +12,35 @@ use isthmus_engine::{Engine, Request, SendBuffer, with_machine};
 use isthmus_wire::frame::protocol;
 use isthmus_wire::rma::What;
 
-use super::desk::Desk;
-use super::outgoing::header;
-use super::{Far, form_of, with_desk};
+use super::desk::{Desk, with_desk};
+use super::outgoing::{header, key_of};
+use crate::sent::Far;
 use crate::wait;
-use crate::window::{Flavor, Window};
+use crate::window::{Flavor, Window, form_of};
 
-impl Window {
-    /// Waits until all that was sent to processes on other nodes is done there and answered; `None`: to all of them.
-    /// `unlocks`: their locks are given back.
-    #[inline]
-    pub(crate) fn settle(&self, rank: Option<u32>, unlocks: bool) -> Result<()> {
-        match &self.far {
-            None => Ok(()),
-            Some(far) => settle(self, far, rank, unlocks),
-        }
-    }
-
-    /// The first mistake that targets have told of.
-    fn mistakes(&self) -> Result<()> {
-        let key = self.key();
-        let failed = with_machine(&mut self.world.engine().lock(), protocol::RMA, |desk: &mut Desk, _| {
-            desk.failed(key)
-        });
-        failed.flatten().map_or(Ok(()), Err)
+/// Waits until all that was sent to processes on other nodes is done there and answered; `None`: to all of them.
+/// `unlocks`: their locks are given back.
+#[inline]
+pub(crate) fn settle(window: &Window, rank: Option<u32>, unlocks: bool) -> Result<()> {
+    match &window.far {
+        None => Ok(()),
+        Some(far) => settle_far(window, far, rank, unlocks),
     }
 }
 
-/// See [`Window::settle`].
-fn settle(window: &Window, far: &Far, rank: Option<u32>, unlocks: bool) -> Result<()> {
+/// The first mistake that targets have told of.
+fn mistakes(window: &Window) -> Result<()> {
+    let key = key_of(window);
+    let failed = with_machine(
+        &mut window.world.engine().lock(),
+        protocol::RMA,
+        |desk: &mut Desk, _| desk.failed(key),
+    );
+    failed.flatten().map_or(Ok(()), Err)
+}
+
+/// See [`settle`].
+fn settle_far(window: &Window, far: &Far, rank: Option<u32>, unlocks: bool) -> Result<()> {
     let mut sent = far.sent();
     let mut ranks: BTreeSet<u32> = sent.open.clone();
     if unlocks {
@@ -81,7 +81,7 @@ fn settle(window: &Window, far: &Far, rank: Option<u32>, unlocks: bool) -> Resul
     }
     far.sent().has_settled(&ranks);
     fence(Ordering::SeqCst);
-    let result = window.mistakes().and(result);
+    let result = mistakes(window).and(result);
     if result.is_err() {
         wait_until_left(window);
     }
@@ -92,7 +92,7 @@ fn settle(window: &Window, far: &Far, rank: Option<u32>, unlocks: bool) -> Resul
 pub(crate) fn meet(window: &Window, far: &Far) -> Result<()> {
     // Others wait for this process whatever has gone wrong.
     let settled = match errs_there(window, far) {
-        true => window.settle(None, false),
+        true => settle(window, None, false),
         false => Ok(()),
     };
     let (mine, odd) = {
@@ -105,7 +105,7 @@ pub(crate) fn meet(window: &Window, far: &Far) -> Result<()> {
         wait_until_left(window);
     }
     let mine = mine?;
-    let key = window.key();
+    let key = key_of(window);
     window.world.engine().wait(|engine| {
         let done = with_machine(engine, protocol::RMA, |desk: &mut Desk, port| {
             desk.has_heard(key) && desk.has_done(port, key, odd, mine)
@@ -115,7 +115,7 @@ pub(crate) fn meet(window: &Window, far: &Far) -> Result<()> {
     let met = meet_near(window, far);
     let settled = settled.and(met);
     wait_until_left(window);
-    let mistakes = window.mistakes();
+    let mistakes = mistakes(window);
     settled.and(mistakes)
 }
 
@@ -139,7 +139,7 @@ pub(crate) fn complete(window: &Window, ranks: &[u32], tell: impl FnOnce(&dyn Fn
         return Ok(());
     };
     let settled = match errs_there(window, far) {
-        true => window.settle(None, false),
+        true => settle(window, None, false),
         false => Ok(()),
     };
     {
@@ -149,13 +149,13 @@ pub(crate) fn complete(window: &Window, ranks: &[u32], tell: impl FnOnce(&dyn Fn
         }
         tell(&|rank| sent.counts.of(rank));
     }
-    let key = window.key();
+    let key = key_of(window);
     window.world.engine().wait(|engine| {
         let heard = with_machine(engine, protocol::RMA, |desk: &mut Desk, _| desk.has_heard(key));
         heard.unwrap_or(true).then_some(())
     });
     wait_until_left(window);
-    let mistakes = window.mistakes();
+    let mistakes = mistakes(window);
     settled.and(mistakes)
 }
 
@@ -164,7 +164,7 @@ pub(crate) fn has_done_of(window: &Window, engine: &mut Engine, rank: u32, bytes
     if !window.is_far(rank) {
         return true;
     }
-    let (key, peer) = (window.key(), window.comm.channel().members.peer(rank));
+    let (key, peer) = (key_of(window), window.comm.channel().members.peer(rank));
     with_machine(engine, protocol::RMA, |desk: &mut Desk, _| {
         desk.has_done_of(key, peer, bytes)
     })
@@ -177,7 +177,7 @@ fn ask(window: &Window, engine: &mut Engine, rank: u32, what: What) -> Result<Re
     let waits = window_operation(engine, WindowCount::Wait);
     with_desk(engine, |desk, port| {
         let request = desk.begin(port, 1);
-        let question = desk.ask((window.key(), peer), None, Some(request));
+        let question = desk.ask((key_of(window), peer), None, Some(request));
         let said = desk.say(port, peer, header(what, context, question, 0), SendBuffer::EMPTY);
         match said {
             Ok(()) => port.count(waits, peer, 0),

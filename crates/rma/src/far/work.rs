@@ -12,8 +12,9 @@ use isthmus_datatype::{Basic, Datatype, Foreign, Representation};
 use isthmus_engine::SendBuffer;
 use isthmus_wire::rma::{Does, Operation, PIECE};
 
-use crate::accumulate::{Change, element, on, takes_swaps};
 use crate::attach::own_region;
+use crate::change::Change;
+use crate::elements::{element, on, takes_swaps};
 use crate::far::landing;
 use crate::locks;
 use crate::reach::Stream;

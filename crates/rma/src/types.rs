@@ -9,7 +9,7 @@ use isthmus_wire::rma::{MOST_TYPE_BYTES, MOST_TYPES};
 
 /// What an origin knows of the types that a target keeps.
 #[derive(Default)]
-pub(super) struct Told {
+pub(crate) struct Told {
     /// By number, from 1 on, with their descriptions.
     known: Vec<(Datatype, Box<[u8]>)>,
     /// The one that makes room next.
@@ -17,16 +17,16 @@ pub(super) struct Told {
 }
 
 /// How an operation names a type.
-pub(super) struct Name {
+pub(crate) struct Name {
     /// By which the target keeps it; 0: it does not.
-    pub(super) number: u16,
+    pub(crate) number: u16,
     /// Its description, if it has to go there.
-    pub(super) described: Box<[u8]>,
+    pub(crate) described: Box<[u8]>,
 }
 
 impl Told {
     /// How an operation names a type.
-    pub(super) fn name(&mut self, datatype: &Datatype) -> Result<Name> {
+    pub(crate) fn name(&mut self, datatype: &Datatype) -> Result<Name> {
         let named = |at: usize| Name {
             number: at as u16 + 1,
             described: Box::default(),
@@ -63,11 +63,11 @@ impl Told {
 
 /// The types of an origin at a target, with the bytes of their descriptions.
 #[derive(Default)]
-pub(super) struct Kept(Vec<Option<(Datatype, usize)>>);
+pub(crate) struct Kept(Vec<Option<(Datatype, usize)>>);
 
 impl Kept {
     /// The type that an operation names; an error: no honest process names it so.
-    pub(super) fn find(&mut self, number: u16, bytes: &[u8]) -> std::result::Result<Datatype, &'static str> {
+    pub(crate) fn find(&mut self, number: u16, bytes: &[u8]) -> std::result::Result<Datatype, &'static str> {
         let place = usize::from(number).checked_sub(1);
         if let (Some(place), true) = (place, bytes.is_empty()) {
             let known = self.0.get(place).and_then(Option::as_ref);

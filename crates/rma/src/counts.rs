@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 /// What a process has sent to the members of a window.
 #[derive(Default)]
-pub(super) struct Counts {
+pub(crate) struct Counts {
     /// Whether the number of fences so far is odd.
     odd: bool,
     /// Bytes since the last fence, and since there is the window, by rank: of those it has sent anything.
@@ -21,12 +21,12 @@ pub(super) struct Counts {
 
 impl Counts {
     /// Whether what is sent now follows an odd fence.
-    pub(super) fn is_odd(&self) -> bool {
+    pub(crate) fn is_odd(&self) -> bool {
         self.odd
     }
 
     /// Operations of so many bytes go to a member: whether they follow an odd fence.
-    pub(super) fn send(&mut self, rank: u32, bytes: u64) -> bool {
+    pub(crate) fn send(&mut self, rank: u32, bytes: u64) -> bool {
         let (since, all) = self.sent.entry(rank).or_default();
         *since += bytes;
         *all += bytes;
@@ -34,7 +34,7 @@ impl Counts {
     }
 
     /// A fence: what each member was sent since the last one, and whether that was an odd one.
-    pub(super) fn fence(&mut self, members: u32) -> (Vec<u64>, bool) {
+    pub(crate) fn fence(&mut self, members: u32) -> (Vec<u64>, bool) {
         let mut each = vec![0; members as usize];
         for (&rank, (since, _)) in &mut self.sent {
             each[rank as usize] = std::mem::take(since);
@@ -45,7 +45,7 @@ impl Counts {
     }
 
     /// What a member was ever sent.
-    pub(super) fn of(&self, rank: u32) -> u64 {
+    pub(crate) fn of(&self, rank: u32) -> u64 {
         self.sent.get(&rank).map_or(0, |&(_, all)| all)
     }
 }

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+//! MPI_Win_free.
+
+use isthmus_core::error::Result;
+use isthmus_core::members;
+
+use crate::far;
+use crate::window::Window;
+
+impl Window {
+    /// Whether this process may free it: it has no epoch open.
+    pub fn may_end(&self) -> Result<()> {
+        self.epochs.lock().free()
+    }
+
+    /// Before MPI_Win_free ends: all have ended what they do; collective. When a member is lost, nobody can wait for
+    /// all: what others still send is answered with an error then.
+    pub fn end(&self) -> Result<()> {
+        let met = members::meet_or_lose(self.world, &self.comm);
+        far::close(self, met.is_err());
+        self.counted.report(&mut self.world.engine().lock());
+        let members = &self.comm.channel().members;
+        match self.world.engine().lock().lost_of(members) {
+            Some(_) => Ok(()),
+            None => met,
+        }
+    }
+}
