@@ -4,7 +4,7 @@
 # target that sleeps is reached all the same; who waits for a lock of a process that dies does not wait on.
 . "$(dirname "$0")/common.sh"
 need_testbed
-for program in rma windows; do
+for program in rma windows window_errors window_handles; do
     mpicc -std=c11 -D_GNU_SOURCE -O2 -w -I"$top/tests/c" "$top/tests/c/$program.c" -o "$program" || fail "mpicc $program.c"
 done
 mpicc -std=c11 -D_GNU_SOURCE -O2 "$top/tests/system/windows-far.c" -o far || fail "mpicc windows-far.c"
@@ -16,7 +16,7 @@ for part in home:a:1 a2:a:2 b1:b:2 b2:b:1; do
 done
 cat >run.sh <<'S'
 set -eu
-for program in rma windows far; do
+for program in rma windows window_errors window_handles far; do
     sed "s|PROGRAM|$WORK/$program|" job.toml >"$program.toml"
     isthmus run "$program.toml" >"$program.out" 2>"$program.err" </dev/null || { cat "$program.out" "$program.err"; exit 1; }
 done

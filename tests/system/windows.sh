@@ -51,7 +51,7 @@ for rank in 0 1; do
     grep -q "^rank $rank: refused: fine" out || { cat out; fail "rank $rank: memory that may not be copied"; }
 done
 clean refused
-for program in rma windows; do
+for program in rma windows window_errors; do
     mpicc -std=c11 -D_GNU_SOURCE -O2 -w -I"$top/tests/c" "$top/tests/c/$program.c" -o "$program-c" || fail "mpicc $program.c"
     LD_PRELOAD=$work/forbidden.so timeout -k 5 100 mpiexec -n 3 "./$program-c" </dev/null >out 2>&1 || { cat out; fail "$program without copying: status $?"; }
 done
