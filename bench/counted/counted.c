@@ -22,11 +22,15 @@ enum { MANY = 32, LONGEST = 1 << 16 };
 
 static int rank, other, rounds;
 static char in[2 * LONGEST], out[2 * LONGEST];
-static MPI_Comm grid;
+/* The same processes with a topology, and in the other order. */
+static MPI_Comm grid, reversed;
+/* So many more communicators than there is shared memory for on a node. */
+enum { ALIVE = 500 };
+static MPI_Comm alive[ALIVE];
 static MPI_Win window, locked;
 static MPI_Datatype vector;
 /* Receives: one that is started again and again, and one for which nothing comes. */
-static MPI_Request started = MPI_REQUEST_NULL, idle = MPI_REQUEST_NULL;
+static MPI_Request started = MPI_REQUEST_NULL, idle = MPI_REQUEST_NULL, idle_many[MANY];
 
 /* Long enough for rank 0 to have done its part, and mostly too short for it to go to sleep. */
 static void let_the_other_go(int turn)
@@ -138,16 +142,16 @@ static void send_many(int bytes)
         send(bytes);
 }
 
-static void post(int bytes, MPI_Request *requests)
+static void post(int bytes, int tag, MPI_Request *requests)
 {
     for (int n = 0; n < MANY; n++)
-        MPI_Irecv(in + n * bytes, bytes, MPI_BYTE, other, 0, MPI_COMM_WORLD, &requests[n]);
+        MPI_Irecv(in + n * bytes, bytes, MPI_BYTE, other, tag, MPI_COMM_WORLD, &requests[n]);
 }
 
 static void waitall(int bytes)
 {
     MPI_Request requests[MANY];
-    post(bytes, requests);
+    post(bytes, 0, requests);
     MPI_Waitall(MANY, requests, MPI_STATUSES_IGNORE);
 }
 
@@ -155,7 +159,7 @@ static void waitany(int bytes)
 {
     MPI_Request requests[MANY];
     int which;
-    post(bytes, requests);
+    post(bytes, 0, requests);
     for (int n = 0; n < MANY; n++)
         MPI_Waitany(MANY, requests, &which, MPI_STATUS_IGNORE);
 }
@@ -164,12 +168,49 @@ static void testsome(int bytes)
 {
     MPI_Request requests[MANY];
     int which[MANY], done = 0;
-    post(bytes, requests);
+    post(bytes, 0, requests);
     while (done < MANY) {
         int some;
         MPI_Testsome(MANY, requests, &some, which, MPI_STATUSES_IGNORE);
         done += some;
     }
+}
+
+static void waitsome(int bytes)
+{
+    MPI_Request requests[MANY];
+    int which[MANY], done = 0;
+    post(bytes, 0, requests);
+    while (done < MANY) {
+        int some;
+        MPI_Waitsome(MANY, requests, &some, which, MPI_STATUSES_IGNORE);
+        done += some;
+    }
+}
+
+static void testany(int bytes)
+{
+    MPI_Request requests[MANY];
+    post(bytes, 0, requests);
+    for (int done = 0; done < MANY;) {
+        int which, flag;
+        MPI_Testany(MANY, requests, &which, &flag, MPI_STATUS_IGNORE);
+        done += flag;
+    }
+}
+
+static void isend_many(int bytes)
+{
+    MPI_Request requests[MANY];
+    for (int n = 0; n < MANY; n++)
+        MPI_Isend(out + n * bytes, bytes, MPI_BYTE, other, 0, MPI_COMM_WORLD, &requests[n]);
+    MPI_Waitall(MANY, requests, MPI_STATUSES_IGNORE);
+}
+
+static void receive_many(int bytes)
+{
+    for (int n = 0; n < MANY; n++)
+        receive(bytes);
 }
 
 static void test(int bytes)
@@ -178,6 +219,30 @@ static void test(int bytes)
     if (idle == MPI_REQUEST_NULL)
         MPI_Irecv(in, bytes, MPI_BYTE, other, 2, MPI_COMM_WORLD, &idle);
     MPI_Test(&idle, &flag, MPI_STATUS_IGNORE);
+}
+
+static void testsome_of_many(int bytes)
+{
+    int which[MANY], some;
+    (void)bytes;
+    MPI_Testsome(MANY, idle_many, &some, which, MPI_STATUSES_IGNORE);
+}
+
+static void testany_of_many(int bytes)
+{
+    int which, flag;
+    (void)bytes;
+    MPI_Testany(MANY, idle_many, &which, &flag, MPI_STATUS_IGNORE);
+}
+
+static void begin_many(int bytes) { post(bytes, 2, idle_many); }
+
+static void end_many(int bytes)
+{
+    (void)bytes;
+    for (int n = 0; n < MANY; n++)
+        MPI_Cancel(&idle_many[n]);
+    MPI_Waitall(MANY, idle_many, MPI_STATUSES_IGNORE);
 }
 
 static void barrier(int bytes)
@@ -240,6 +305,12 @@ static void scatter(int bytes)
     MPI_Scatter(out, bytes, MPI_BYTE, in, bytes, MPI_BYTE, 0, MPI_COMM_WORLD);
 }
 
+static void scatterv_from_1(int bytes)
+{
+    int counts[2] = {bytes, bytes}, from[2] = {0, bytes};
+    MPI_Scatterv(out, counts, from, MPI_BYTE, in, bytes, MPI_BYTE, 1, MPI_COMM_WORLD);
+}
+
 static void allgather(int bytes)
 {
     MPI_Allgather(out, bytes, MPI_BYTE, in, bytes, MPI_BYTE, MPI_COMM_WORLD);
@@ -273,6 +344,39 @@ static void dup_and_free(int bytes)
     (void)bytes;
     MPI_Comm_dup(MPI_COMM_WORLD, &copy);
     MPI_Comm_free(&copy);
+}
+
+/* The counted process is the one that takes numbers and memory for all. */
+static void dup_first_and_free(int bytes)
+{
+    MPI_Comm copy;
+    (void)bytes;
+    MPI_Comm_dup(reversed, &copy);
+    MPI_Comm_free(&copy);
+}
+
+static void dup_and_use(int bytes)
+{
+    MPI_Comm copy;
+    MPI_Comm_dup(MPI_COMM_WORLD, &copy);
+    MPI_Allreduce(out, in, bytes / 8, MPI_DOUBLE, MPI_SUM, copy);
+    MPI_Comm_free(&copy);
+}
+
+static void keep_alive(int bytes)
+{
+    (void)bytes;
+    for (int n = 0; n < ALIVE; n++)
+        MPI_Comm_dup(MPI_COMM_WORLD, &alive[n]);
+}
+
+static void allreduce_of_many(int bytes) { MPI_Allreduce(out, in, bytes / 8, MPI_DOUBLE, MPI_SUM, alive[ALIVE - 1]); }
+
+static void free_alive(int bytes)
+{
+    (void)bytes;
+    for (int n = 0; n < ALIVE; n++)
+        MPI_Comm_free(&alive[n]);
 }
 
 static void split_and_free(int bytes)
@@ -388,6 +492,13 @@ static const struct {
     {"32-irecv+waitall", send_many, waitall, nothing, 8},
     {"32-irecv+32-waitany", send_many, waitany, nothing, 8},
     {"32-irecv+testsome", send_many, testsome, nothing, 8},
+    {"32-irecv+waitsome", send_many, waitsome, nothing, 8},
+    {"32-irecv+testany", send_many, testany, nothing, 8},
+    {"32-isend+waitall", nothing, isend_many, receive_many, 8},
+    {"", nothing, begin_many, nothing, 8},
+    {"32-testsome-nothing", nothing, testsome_of_many, nothing, 8},
+    {"32-testany-nothing", nothing, testany_of_many, nothing, 8},
+    {"", nothing, end_many, nothing, 8},
     {"barrier", barrier, barrier, nothing, 0},
     {"bcast-0", bcast_from_0, bcast_from_0, nothing, 0},
     {"bcast-8", bcast_from_0, bcast_from_0, nothing, 8},
@@ -402,6 +513,7 @@ static const struct {
     {"reduce_scatter_block-64", reduce_scatter_block, reduce_scatter_block, nothing, 64},
     {"gather-8", gather, gather, nothing, 8},
     {"scatter-8", scatter, scatter, nothing, 8},
+    {"scatterv-root-8", scatterv_from_1, scatterv_from_1, nothing, 8},
     {"allgather-8", allgather, allgather, nothing, 8},
     {"allgather-1024", allgather, allgather, nothing, 1024},
     {"allgatherv-8", allgatherv, allgatherv, nothing, 8},
@@ -410,6 +522,8 @@ static const struct {
     {"alltoallv-8", alltoallv, alltoallv, nothing, 8},
     {"neighbor_alltoall-64", neighbor_alltoall, neighbor_alltoall, nothing, 64},
     {"comm_dup+free", dup_and_free, dup_and_free, nothing, 0},
+    {"comm_dup-first+free", dup_first_and_free, dup_first_and_free, nothing, 0},
+    {"comm_dup+allreduce+free", dup_and_use, dup_and_use, nothing, 8},
     {"comm_split+free", split_and_free, split_and_free, nothing, 0},
     {"cart_create+free", cart_and_free, cart_and_free, nothing, 0},
     {"put+flush-8", nothing, put, nothing, 8},
@@ -423,6 +537,12 @@ static const struct {
     {"reduce_local-64", nothing, reduce_local, nothing, 64},
     {"pack-vector", nothing, pack, nothing, 0},
     {"type+commit+free", nothing, contiguous, nothing, 0},
+    /* The rest with many communicators. */
+    {"", keep_alive, keep_alive, nothing, 0},
+    {"500-comm_dup+free", dup_and_free, dup_and_free, nothing, 0},
+    {"500-comm_dup-first+free", dup_first_and_free, dup_first_and_free, nothing, 0},
+    {"500-allreduce-8", allreduce_of_many, allreduce_of_many, nothing, 8},
+    {"", free_alive, free_alive, nothing, 0},
 };
 
 int main(int argc, char **argv)
@@ -439,6 +559,7 @@ int main(int argc, char **argv)
     }
     other = 1 - rank;
     MPI_Cart_create(MPI_COMM_WORLD, 1, &two, &round, 0, &grid);
+    MPI_Comm_split(MPI_COMM_WORLD, 0, -rank, &reversed);
     MPI_Win_allocate(1024, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &window);
     MPI_Win_allocate(1024, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &locked);
     MPI_Win_lock_all(0, window);
@@ -447,7 +568,10 @@ int main(int argc, char **argv)
     for (size_t which = 0; which < sizeof operations / sizeof *operations; which++) {
         /* The first round fills what is remembered from then on. */
         for (int turn = -1; turn < rounds; turn++) {
-            int bytes = operations[which].bytes;
+            int bytes = operations[which].bytes, counts = operations[which].name[0] != '\0';
+            /* What is not counted is done once. */
+            if (!counts && turn >= 0)
+                break;
             MPI_Barrier(MPI_COMM_WORLD);
             if (rank == 0) {
                 operations[which].ahead(bytes);
@@ -472,6 +596,7 @@ int main(int argc, char **argv)
     MPI_Win_free(&locked);
     MPI_Type_free(&vector);
     MPI_Comm_free(&grid);
+    MPI_Comm_free(&reversed);
     MPI_Finalize();
     return 0;
 }

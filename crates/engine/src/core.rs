@@ -13,6 +13,24 @@ use crate::p2p::{Core, State, Task};
 use crate::tools::Tools;
 use crate::{Completion, EngineError, Gauges, Members, Operation, Request, Tuning};
 
+/// What [`Core::take_success`] finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Look {
+    /// It has completed as nearly all do, and is gone.
+    Ended {
+        /// Receives: rank of the sender in the communicator.
+        source: u32,
+        /// Receives: tag.
+        tag: i32,
+        /// Receives: bytes delivered.
+        bytes: u64,
+    },
+    /// It is under way.
+    Waits,
+    /// Ask [`Core::take`].
+    Unusual,
+}
+
 /// What has gone between this process and others of its node.
 pub fn copied(core: &Core) -> Copied {
     let shared = core.transports.iter().map(|transport| transport.copied());
@@ -50,11 +68,16 @@ impl Core {
         Some(self.state.requests_mut().remove(index))
     }
 
-    /// As [`Core::take`] if the request has completed without an error and was not cancelled: source, tag and bytes.
+    /// As [`Core::take`] if the request has completed without an error and was not cancelled.
     #[inline]
-    pub fn take_success(&mut self, request: Request) -> Option<(u32, i32, u64)> {
-        let index = self.state.requests().index(request)?;
+    pub fn take_success(&mut self, request: Request) -> Look {
+        let Some(index) = self.state.requests().index(request) else {
+            return Look::Unusual;
+        };
         let slot = self.state.requests().slot(index);
+        if !slot.done() {
+            return Look::Waits;
+        }
         let &Completion {
             source,
             tag,
@@ -63,13 +86,13 @@ impl Core {
             error: None,
         } = slot.completion()
         else {
-            return None;
+            return Look::Unusual;
         };
-        if !slot.done() || !matches!(slot.task(), Task::Nothing) {
-            return None;
+        if !matches!(slot.task(), Task::Nothing) {
+            return Look::Unusual;
         }
         self.state.requests_mut().discard(index);
-        Some((source, tag, bytes))
+        Look::Ended { source, tag, bytes }
     }
 
     /// Keeps something until what the request began is over; before [`Core::release`].

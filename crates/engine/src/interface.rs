@@ -9,7 +9,7 @@ use isthmus_transport::sharing::Sharing;
 
 use crate::base::requests::Owner;
 use crate::engine::plans;
-use crate::groups::meeting::Groups;
+use crate::groups::meeting::{Groups, give_back};
 use crate::groups::rows::Slots;
 use crate::groups::{Cut, Taker};
 use crate::mismatch::Made;
@@ -360,9 +360,7 @@ impl<'a> Slabs<'a> {
 
     /// The group's memory is used by this process no longer.
     pub fn give_back(self, slab: u32) {
-        if let Some(meeting) = self.groups.meeting(self.core) {
-            meeting.give_back_slab(slab);
-        }
+        give_back(self.groups, self.core, slab);
     }
 }
 

@@ -22,7 +22,7 @@ mod tools;
 mod vendor;
 mod waiting;
 
-pub use self::core::{copied, matched, surviving};
+pub use self::core::{Look, copied, matched, surviving};
 pub use activity::Activity;
 pub use base::binding::{Binding, BoundBuffer, Next, Reducer, Unit};
 pub use base::block::Block;
@@ -57,7 +57,7 @@ pub use vendor::NativeComm;
 pub use vendor::NativeOperation;
 pub use waiting::keeper::Keeper;
 pub use waiting::pace::Pace;
-pub use waiting::shared::{Along, GroupCall, Guard, Policy, Shared, Until};
+pub use waiting::shared::{Along, GroupCall, Guard, Moment, Policy, Shared, Until};
 pub use waiting::waits::{Reports, Teller, Watcher};
 
 pub use isthmus_transport::sharing::{Reach, Run, SharedMemory, Sharing, Unreached};

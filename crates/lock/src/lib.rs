@@ -148,10 +148,10 @@ impl<T> Lock<T> {
         self.guard(None)
     }
 
-    /// For those who take turns: [`Lock::lock`] for as long as `act` takes. `None`: threads are all alike here, and
-    /// nothing was done. Always part of its caller: that the guard has no mutex is then known there.
+    /// [`Lock::lock`] for those who take turns. `None`: threads are all alike here. Always part of its caller: that the
+    /// guard has no mutex is then known there.
     #[inline(always)]
-    pub fn in_turns<R>(&self, act: impl FnOnce(&mut T) -> R) -> Option<R> {
+    pub fn in_turns(&self) -> Option<Guard<'_, T>> {
         if self.form == Form::Threads {
             return None;
         }
@@ -161,7 +161,7 @@ impl<T> Lock<T> {
         if self.guest.load(Ordering::Acquire) {
             self.step_back();
         }
-        Some(act(&mut self.guard(None)))
+        Some(self.guard(None))
     }
 
     /// Takes the value if nobody has it but a guest, who goes soon. Not for guests.
@@ -384,14 +384,19 @@ mod tests {
     fn the_value_is_had_for_a_moment_by_those_who_take_turns() {
         let [threads, turns, guests] = all();
         for lock in [&turns, &guests] {
-            assert_eq!(lock.in_turns(|value| std::mem::replace(value, 7)), Some(0));
-            assert_eq!(lock.in_turns(|_| lock.try_lock().is_none()), Some(true));
+            let mut guard = lock.in_turns().expect("they do");
+            assert_eq!(std::mem::replace(&mut *guard, 7), 0);
+            assert!(lock.try_lock().is_none());
+            drop(guard);
             assert_eq!(*lock.lock(), 7);
-            let panics = std::panic::AssertUnwindSafe(|| lock.in_turns(|_| panic!("on purpose")));
+            let panics = std::panic::AssertUnwindSafe(|| {
+                let _guard = lock.in_turns();
+                panic!("on purpose");
+            });
             assert!(std::panic::catch_unwind(panics).is_err());
             assert!(lock.try_lock().is_some(), "a panic frees it");
         }
-        assert_eq!(threads.in_turns(|value| *value), None);
+        assert!(threads.in_turns().is_none());
     }
 
     #[test]

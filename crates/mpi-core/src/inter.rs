@@ -29,7 +29,7 @@ struct Offer {
 
 impl Offer {
     fn encode(&self, world: &World) -> Vec<u8> {
-        let mut out = internal::encode(self.numbers);
+        let mut out = internal::encode(self.numbers).to_vec();
         let ranks = world.ranks_of(&self.group);
         out.extend(ranks.iter().flat_map(|rank| rank.to_le_bytes()));
         out

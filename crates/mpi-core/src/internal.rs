@@ -64,9 +64,11 @@ fn bcast(root: u32, length: usize) -> Call {
 /// The content that `root` has, of equal length everywhere; collective.
 pub(crate) fn broadcast(world: &World, comm: &Comm, root: u32, content: &[u8]) -> Result<Vec<u8>> {
     let (length, gives) = (odd(content.len()), comm.rank() == root);
-    let mut words = content.to_vec();
+    let mut words = Vec::with_capacity(length);
+    words.extend_from_slice(content);
     words.resize(length, 0);
-    let memory = OwnMemory::with(&words);
+    // These bytes themselves go and come.
+    let memory = OwnMemory::of(words);
     let short = Short {
         what: Operation::Bcast,
         root,
@@ -76,7 +78,9 @@ pub(crate) fn broadcast(world: &World, comm: &Comm, root: u32, content: &[u8]) -
         reducer: None,
     };
     if let Some(done) = set_up(world, comm, &short) {
-        let mut words = done.map(|()| memory.content())?;
+        done?;
+        drop(short);
+        let mut words = memory.into_content();
         words.truncate(content.len());
         return Ok(words);
     }
@@ -347,8 +351,12 @@ pub(crate) fn gather_wishes(world: &World, comm: &Comm, mine: SplitWish) -> Resu
 }
 
 /// Numbers as they travel.
-pub(crate) fn encode(numbers: context::Numbers) -> Vec<u8> {
-    numbers.into_iter().flat_map(u32::to_le_bytes).collect()
+pub(crate) fn encode(numbers: context::Numbers) -> [u8; size_of::<context::Numbers>()] {
+    let mut bytes = [0; size_of::<context::Numbers>()];
+    for (place, number) in bytes.chunks_exact_mut(4).zip(numbers) {
+        place.copy_from_slice(&number.to_le_bytes());
+    }
+    bytes
 }
 
 /// Numbers that have travelled.

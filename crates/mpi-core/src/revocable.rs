@@ -4,7 +4,7 @@
 //! when whoever began has failed before it had told everybody.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use isthmus_engine::{
     Channel, Context, Engine, Job, Machine, Peer, Port, Shared, Taken, awaken, register_later, revoke, with_port,
@@ -28,6 +28,33 @@ pub(crate) trait Revoked: Send + Sync {
 
     /// From now on it is revoked, with everything that it consists of. What is pending on these channels is to end.
     fn revoke(&self) -> Vec<Channel>;
+
+    /// Where it keeps that it is known.
+    fn registration(&self) -> &Registration;
+}
+
+/// What a communicator that can be revoked has: with its end nothing is known of it any more.
+#[derive(Default)]
+pub(crate) struct Registration(OnceLock<Entry>);
+
+/// Where it is known, and as what. Another communicator may have got its context before this process has let it go.
+struct Entry {
+    by: Arc<Revocable>,
+    context: Context,
+    number: u64,
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        let mut known = self.by.known();
+        if known
+            .all
+            .get(&self.context)
+            .is_some_and(|(number, _)| *number == self.number)
+        {
+            known.all.remove(&self.context);
+        }
+    }
 }
 
 /// Communicators that were revoked before this process had made them, which are remembered.
@@ -39,9 +66,9 @@ pub(crate) struct Revocable(Mutex<Known>);
 
 #[derive(Default)]
 struct Known {
-    all: FxHashMap<Context, Weak<dyn Revoked>>,
-    /// How many there may be before those that are gone are looked for.
-    room: usize,
+    /// With a number for each, in the order in which they came.
+    all: FxHashMap<Context, (u64, Weak<dyn Revoked>)>,
+    next: u64,
     /// Revoked before they were made here.
     early: VecDeque<Context>,
 }
@@ -56,7 +83,7 @@ impl Revocable {
     }
 
     /// A communicator is there at this process.
-    pub(crate) fn begins(&self, engine: &Shared, comm: &Arc<impl Revoked + 'static>) {
+    pub(crate) fn begins(self: &Arc<Self>, engine: &Shared, comm: &Arc<impl Revoked + 'static>) {
         if self.register(comm) {
             spread(&**comm, &mut engine.lock(), &[]);
         }
@@ -67,25 +94,25 @@ impl Revocable {
     }
 
     /// The communicator can be revoked from now on. True: it was, before it was made here.
-    pub(crate) fn register<C: Revoked + 'static>(&self, comm: &Arc<C>) -> bool {
-        let mut known = self.known();
-        if known.all.len() >= known.room {
-            known.all.retain(|_, comm| comm.strong_count() > 0);
-            known.room = 2 * known.all.len() + 16;
-        }
-        let weak: Weak<C> = Arc::downgrade(comm);
-        known.all.insert(comm.context(), weak);
-        let Some(at) = known.early.iter().position(|early| *early == comm.context()) else {
-            return false;
-        };
-        known.early.remove(at);
+    pub(crate) fn register<C: Revoked + 'static>(self: &Arc<Self>, comm: &Arc<C>) -> bool {
+        let (mut known, context) = (self.known(), comm.context());
+        let (number, weak): (_, Weak<C>) = (known.next, Arc::downgrade(comm));
+        known.next += 1;
+        known.all.insert(context, (number, weak));
+        let early = known.early.iter().position(|early| *early == context);
+        early.and_then(|at| known.early.remove(at));
         drop(known);
-        comm.revoke();
-        true
+        let by = self.clone();
+        // It becomes known once.
+        let _ = comm.registration().0.set(Entry { by, context, number });
+        if early.is_some() {
+            comm.revoke();
+        }
+        early.is_some()
     }
 
     fn find(&self, context: Context) -> Option<Arc<dyn Revoked>> {
-        self.known().all.get(&context)?.upgrade()
+        self.known().all.get(&context)?.1.upgrade()
     }
 
     /// Whether this one was revoked. Asked with the engine in hand it is true before what was pending has ended.
@@ -170,6 +197,71 @@ fn listeners(me: u32, size: u32) -> Vec<u32> {
 mod tests {
     use super::*;
     use std::collections::BTreeSet;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    #[derive(Default)]
+    struct One {
+        number: u32,
+        revoked: AtomicBool,
+        registration: Registration,
+    }
+
+    impl Revoked for One {
+        fn context(&self) -> Context {
+            Context::new(0, self.number)
+        }
+
+        fn everybody(&self) -> (Arc<[Peer]>, u32) {
+            (Arc::from([]), 0)
+        }
+
+        fn is_revoked(&self) -> bool {
+            self.revoked.load(Ordering::Relaxed)
+        }
+
+        fn can_be_revoked(&self) -> bool {
+            true
+        }
+
+        fn revoke(&self) -> Vec<Channel> {
+            self.revoked.store(true, Ordering::Relaxed);
+            Vec::new()
+        }
+
+        fn registration(&self) -> &Registration {
+            &self.registration
+        }
+    }
+
+    fn begun(all: &Arc<Revocable>, number: u32) -> Arc<One> {
+        let one = Arc::new(One {
+            number,
+            ..One::default()
+        });
+        all.register(&one);
+        one
+    }
+
+    #[test]
+    fn what_has_ended_is_known_no_longer_and_takes_nobody_else_with_it() {
+        let all = Arc::<Revocable>::default();
+        let (first, other) = (begun(&all, 16), begun(&all, 18));
+        // Its context is another one's before this process has let the first go.
+        let second = begun(&all, 16);
+        drop(first);
+        assert!(all.find(second.context()).is_some() && all.find(other.context()).is_some());
+        drop(second);
+        assert!(all.find(Context::new(0, 16)).is_none());
+        assert_eq!(all.known().all.len(), 1, "nothing is left of the others");
+    }
+
+    #[test]
+    fn one_that_was_revoked_before_it_was_made_here_begins_so() {
+        let all = Arc::<Revocable>::default();
+        all.came_early(Context::new(0, 20));
+        assert!(begun(&all, 20).is_revoked());
+        assert!(!begun(&all, 20).is_revoked(), "the next one with this context");
+    }
 
     /// A word that has reached one of those that live reaches all of them, as long as fewer have failed than a member
     /// has listeners.

@@ -84,12 +84,15 @@ type Slot<T> = UnsafeCell<Option<T>>;
 struct Free {
     indices: Vec<u32>,
     next: u32,
+    /// How often an object came, went or was changed.
+    changes: u64,
 }
 
 impl Free {
     const NONE: Self = Self {
         indices: Vec::new(),
         next: 0,
+        changes: 0,
     };
 }
 
@@ -153,6 +156,7 @@ impl<T> Table<T> {
     #[inline(always)]
     pub(crate) fn insert(&self, value: T) -> Handle {
         let mut free = self.free();
+        free.changes += 1;
         let index = free.indices.pop().unwrap_or_else(|| {
             assert!((free.next as usize) < MOST, "more than {MOST} objects of one kind");
             free.next += 1;
@@ -184,7 +188,8 @@ impl<T> Table<T> {
         let Some(slot) = self.index(handle).and_then(|index| self.slot(index)) else {
             return;
         };
-        let _free = self.free();
+        let mut free = self.free();
+        free.changes += 1;
         // SAFETY: rule 1: the lock is held; by the promise above nobody reads the slot.
         if let Some(value) = unsafe { &mut *slot.get() } {
             change(value);
@@ -197,6 +202,12 @@ impl<T> Table<T> {
         let slot = self.slot(self.index(handle)?)?;
         // SAFETY: rule 2.
         unsafe { (*slot.get()).as_ref() }
+    }
+
+    /// How often an object came, went or was changed: as long as this is the same, handles name what they named.
+    #[inline]
+    pub(crate) fn changes(&self) -> u64 {
+        self.free().changes
     }
 
     /// Takes every object out; their handles are invalid from now on.
@@ -221,6 +232,7 @@ impl<T> Table<T> {
         // SAFETY: rules 1 and 2: the lock is held and the program does not use the handle any more.
         let place = unsafe { &mut *slot.get() };
         if place.is_some() {
+            free.changes += 1;
             free.indices.push(index as u32);
             *place = None;
         }
@@ -233,6 +245,7 @@ impl<T> Table<T> {
         let slot = self.slot(index)?;
         // SAFETY: rules 1 and 2: the lock is held and the program does not use the handle any more.
         let value = unsafe { (*slot.get()).take() }?;
+        free.changes += 1;
         free.indices.push(index as u32);
         Some(value)
     }

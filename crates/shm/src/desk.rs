@@ -118,10 +118,16 @@ impl Left {
     }
 
     /// For a new group; nobody uses it.
-    pub(crate) fn reset(&self) {
+    /// Cells of sizes that were not used are as they were.
+    pub(crate) fn reset(&self, middle: bool, long: bool) {
         self.sizes.iter().for_each(|word| word.store(0, Ordering::Relaxed));
         self.gave_up.store(0, Ordering::Relaxed);
-        self.long.iter().chain(&self.middle).for_each(Arrived::reset);
+        if middle {
+            self.middle.iter().for_each(Arrived::reset);
+        }
+        if long {
+            self.long.iter().for_each(Arrived::reset);
+        }
     }
 
     /// The member takes part no longer; `no_memory`: because there was none for what all share.

@@ -14,26 +14,27 @@ use crate::view::{Layout, SlabView};
 /// Long cells whose memory is remembered.
 const REMEMBERED: usize = 4 * LONG_ROUNDS;
 
-const _: () = assert!(MIDDLE_ROUNDS <= 32 && SLABS <= 32);
+const _: () = assert!(MIDDLE_ROUNDS <= 32 && SLABS <= 64);
 
 /// What this process knows of the slabs.
-#[derive(Default)]
 pub(crate) struct Slabs {
     /// Slabs where this process is among those that sleep.
     watched: Vec<usize>,
     /// Per slab and size, how far rounds are.
     turns: Vec<[Turns; CellSize::COUNT]>,
     /// Slabs whose header is known to have memory, which it keeps: a bit for each.
-    headers: u32,
+    headers: u64,
     /// Per slab, what is known of middle cells.
     middle: [MiddleCells; SLABS],
     /// Long cells that are known to have memory; only some of them, the last used.
     long: Vec<LongCell>,
 }
 
-/// Which middle cells of a slab are known to have memory: a bit for each round.
+/// Which middle cells of a slab are known to have memory, which they keep: a bit for each round.
 #[derive(Clone, Copy, Debug, Default)]
 struct MiddleCells {
+    /// For which groups they lie there: members, and which of them this process is.
+    group: (u32, u32),
     /// Those of the first member.
     first: u32,
     /// Those of this one.
@@ -42,9 +43,11 @@ struct MiddleCells {
     others: u32,
 }
 
-/// A long cell that has memory.
+/// A long cell that has memory, which it keeps.
 struct LongCell {
     slab: u32,
+    /// Of the group for which it lies there.
+    members: u32,
     /// Which of the rounds that take turns.
     round: usize,
     cell: u32,
@@ -53,8 +56,13 @@ struct LongCell {
 }
 
 /// Per slab, what is where in it: as its group uses it.
-#[derive(Default)]
 pub(crate) struct Layouts([OnceCell<Layout>; SLABS]);
+
+impl Default for Layouts {
+    fn default() -> Self {
+        Self(std::array::from_fn(|_| OnceCell::new()))
+    }
+}
 
 impl Layouts {
     /// The memory of a slab of the segment. By reference: a copy would cost more than all else here.
@@ -73,6 +81,18 @@ impl Layouts {
     }
 }
 
+impl Default for Slabs {
+    fn default() -> Self {
+        Self {
+            watched: Vec::new(),
+            turns: Vec::new(),
+            headers: 0,
+            middle: [MiddleCells::default(); SLABS],
+            long: Vec::new(),
+        }
+    }
+}
+
 impl Slabs {
     /// How far the rounds of a size are.
     #[inline]
@@ -84,12 +104,8 @@ impl Slabs {
         &mut self.turns[index][size as usize]
     }
 
-    /// A new group has this slab: nothing is known of it.
+    /// A new group has this slab: what has memory in it has.
     pub(crate) fn forget(&mut self, number: u32) {
-        self.long.retain(|long| long.slab != number);
-        if let Some(middle) = self.middle.get_mut(number as usize) {
-            *middle = MiddleCells::default();
-        }
         if let Some(turns) = self.turns.get_mut(number as usize) {
             *turns = [Turns::default(); CellSize::COUNT];
         }
@@ -110,7 +126,13 @@ impl Slabs {
     #[inline]
     pub(crate) fn back_middle(&mut self, segment: &Segment, slab: &Slab, round: Round, cell: u32) -> Result<(), Errno> {
         let at = (round.number % MIDDLE_ROUNDS as u64) as usize;
-        let known = &mut self.middle[slab.number as usize];
+        let (known, group) = (&mut self.middle[slab.number as usize], (slab.members, slab.me));
+        if known.group != group {
+            *known = MiddleCells {
+                group,
+                ..MiddleCells::default()
+            };
+        }
         let (bits, from, count) = match cell {
             0 => (&mut known.first, 0, 1),
             _ if cell == slab.me => (&mut known.own, cell as usize, 1),
@@ -135,13 +157,15 @@ impl Slabs {
         cell: u32,
         bytes: usize,
     ) -> Result<(), Errno> {
-        let (number, round) = (slab.number, (round.number % LONG_ROUNDS as u64) as usize);
-        let is_it = |long: &LongCell| long.slab == number && long.round == round && long.cell == cell;
+        let (number, members) = (slab.number, slab.members);
+        let round = (round.number % LONG_ROUNDS as u64) as usize;
+        let is_it =
+            |long: &LongCell| (long.slab, long.members, long.round, long.cell) == (number, members, round, cell);
         let known = self.long.iter().position(is_it);
         if known.is_some_and(|i| self.long[i].bytes >= bytes) {
             return Ok(());
         }
-        let at = Cells::of(slab.members as usize).long_at(round, cell as usize);
+        let at = Cells::of(members as usize).long_at(round, cell as usize);
         segment.back_slab(number as usize, at, bytes)?;
         match known {
             Some(i) => self.long[i].bytes = bytes,
@@ -151,6 +175,7 @@ impl Slabs {
                     0,
                     LongCell {
                         slab: number,
+                        members,
                         round,
                         cell,
                         bytes,
@@ -201,33 +226,31 @@ mod tests {
     }
 
     #[test]
-    fn of_a_slab_that_another_group_takes_nothing_is_known() {
+    fn of_a_slab_what_has_memory_is_known_for_groups_of_one_size() {
         let at = tempfile::tempdir().expect("a directory");
-        let geometry = Geometry::new(2).expect("few processes");
+        let geometry = Geometry::new(3).expect("few processes");
         let segment = Segment::open(&at.path().join("segment"), "known", 0, geometry).expect("opened");
-        let slab = |number| Slab {
-            number,
-            members: 2,
-            me: 1,
-        };
+        let slab = |number, members| Slab { number, members, me: 1 };
         let mut slabs = Slabs::default();
-        for number in [3, 4] {
-            let round = |size| Round { size, number: 0 };
+        let back = |slabs: &mut Slabs, slab: Slab, number| {
+            let round = |size| Round { size, number };
             slabs
-                .back_middle(&segment, &slab(number), round(CellSize::Middle), 1)
+                .back_middle(&segment, &slab, round(CellSize::Middle), 1)
                 .expect("memory");
             slabs
-                .back_long(&segment, &slab(number), round(CellSize::Long), 0, 100)
+                .back_long(&segment, &slab, round(CellSize::Long), 0, 100)
                 .expect("memory");
-            slabs.turns(&slab(number), CellSize::Short);
-        }
-        slabs.forget(3);
-        let known = |number: usize| {
-            (
-                slabs.middle[number].own,
-                slabs.long.iter().filter(|l| l.slab as usize == number).count(),
-            )
+            slabs.turns(&slab, CellSize::Short);
         };
-        assert_eq!((known(3), known(4)), ((0, 0), (1, 1)));
+        back(&mut slabs, slab(3, 2), 0);
+        back(&mut slabs, slab(4, 2), 0);
+        slabs.forget(3);
+        slabs.forget(4);
+        // The next group of the first is as large, that of the second is not: its cells lie elsewhere.
+        back(&mut slabs, slab(3, 2), 1);
+        back(&mut slabs, slab(4, 3), 1);
+        assert_eq!([slabs.middle[3].own, slabs.middle[4].own], [0b11, 0b10]);
+        let of = |members| slabs.long.iter().filter(|long| long.members == members).count();
+        assert_eq!([of(2), of(3)], [3, 1]);
     }
 }

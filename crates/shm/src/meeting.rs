@@ -4,12 +4,12 @@
 use std::ops::Range;
 
 use isthmus_datatype::raw::{ReadMemory, WriteMemory};
-use isthmus_transport::meeting::{CellSize, Claim, Disagreement, ENLARGE, Meeting, OFFER, Round, Slab};
+use isthmus_transport::meeting::{CellSize, Claim, Disagreement, ENLARGE, Meeting, OFFER, Round, Slab, Used};
 use isthmus_transport::{Peer, SendError};
 use rustix::io::Errno;
 
 use crate::pull::{HANDLE_BYTES, Handle};
-use crate::slabs::{Cells, NOTES, SLABS, WORD_CELL, WORD_HEADER};
+use crate::slabs::{Cells, NOTES, WORD_CELL, WORD_HEADER};
 use crate::sync::{AtomicU64, Ordering};
 use crate::transport::ShmTransport;
 use crate::view::{Layout, SlabView, header, rounds};
@@ -53,6 +53,33 @@ impl ShmTransport {
         }
     }
 
+    /// A slab that is this process's alone, for a group of so many members. `None`: there is no memory for it.
+    fn make_ready(&mut self, number: usize, members: u32) -> Option<u32> {
+        // A slab that was never used has no memory behind it yet.
+        self.slabs.back_header(&self.segment, number).ok()?;
+        let header = self.segment.slab(number);
+        if !header.take() {
+            return None;
+        }
+        let bytes = Cells::of(members as usize).middle_start();
+        if !header.is_backed(bytes) {
+            if self.segment.back_slab(number, 0, bytes).is_err() {
+                header.close();
+                return None;
+            }
+            header.was_backed(bytes);
+        }
+        let slab = Slab {
+            number: number as u32,
+            members,
+            me: 0,
+        };
+        let stale = header.stale(members);
+        SlabView::new(&self.segment, &Layout::of(&self.segment, &slab)).reset(&stale);
+        header.open(members);
+        Some(slab.number)
+    }
+
     #[cold]
     fn no_memory(&self, error: Errno) -> SendError {
         SendError::Lost(format!(
@@ -94,24 +121,13 @@ impl Meeting for ShmTransport {
     }
 
     fn take_slab(&mut self, members: u32) -> Option<u32> {
-        let number = (1..SLABS).find(|&number| {
-            // A slab that was never used has no memory behind it yet.
-            let has_header = self.slabs.back_header(&self.segment, number).is_ok();
-            has_header && self.segment.slab(number).take()
-        })?;
-        let bytes = Cells::of(members as usize).middle_start();
-        if self.segment.back_slab(number, 0, bytes).is_err() {
-            self.segment.slab(number).close();
-            return None;
+        let slabs = self.segment.geometry().slabs;
+        let number = self.segment.slabs_in_use().take(slabs)?;
+        let taken = self.make_ready(number, members);
+        if taken.is_none() {
+            self.segment.slabs_in_use().free(number);
         }
-        let slab = Slab {
-            number: number as u32,
-            members,
-            me: 0,
-        };
-        SlabView::new(&self.segment, &Layout::of(&self.segment, &slab)).reset();
-        self.segment.slab(number).open(members);
-        Some(number as u32)
+        taken
     }
 
     fn open_slab(&mut self, number: u32) {
@@ -119,8 +135,11 @@ impl Meeting for ShmTransport {
         self.layouts.forget(number);
     }
 
-    fn give_back_slab(&mut self, number: u32) {
-        self.segment.slab(number as usize).give_back();
+    fn give_back_slab(&mut self, number: u32, used: Used) {
+        let number = number as usize;
+        if self.segment.slab(number).give_back(&used) {
+            self.segment.slabs_in_use().free(number);
+        }
     }
 
     fn cell_bytes(&self, members: u32, size: CellSize) -> usize {

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!  offset                     content
-//!  0        header, 4096 bytes: magic, layout version, job, slots, bytes per ring | joined counter
+//!  0        header, 4096 bytes: magic, layout version, job, slots, bytes per ring | joined counter | slabs in use
 //!  4096     block of slot 0, 1024 bytes: bell | state, process id, probe, core | refusals | rings in use
 //!  5120     block of slot 1 ...
 //!  (next multiple of 4096 after the blocks)
@@ -31,7 +31,7 @@ use crate::assist::Desk;
 use crate::bell::{Bell, WORDS};
 use crate::error::ShmError;
 use crate::ring::{Control, HEADER, HEADER_WORDS, LINE, Memory, longest_payload};
-use crate::slabs::{Cells, SLABS, SlabHeader};
+use crate::slabs::{Cells, InUse, SLABS, SlabHeader};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
 /// Most processes of one job on one node.
@@ -41,7 +41,7 @@ const _: () = assert!(MAX_PROCESSES == isthmus_wire::boot::MAX_NODE_PROCESSES as
 
 const MAGIC: u64 = u64::from_le_bytes(*b"isthmshm");
 /// Changes with every change of the layout.
-const VERSION: u32 = 11;
+const VERSION: u32 = 12;
 const PAGE: usize = 4096;
 const BLOCK_BYTES: usize = 1024;
 
@@ -51,6 +51,8 @@ pub struct Geometry {
     processes: usize,
     ring_bytes: usize,
     slab_bytes: usize,
+    /// How many slabs there are.
+    pub(crate) slabs: usize,
     /// Where the slabs begin.
     slabs_at: usize,
 }
@@ -76,6 +78,8 @@ impl Geometry {
             processes,
             ring_bytes: kib * 1024,
             slab_bytes: Cells::most_bytes(processes),
+            // Of many processes they take much address space.
+            slabs: if processes > 256 { SLABS / 2 } else { SLABS },
             slabs_at: (PAGE + processes * BLOCK_BYTES).next_multiple_of(PAGE),
         })
     }
@@ -104,7 +108,7 @@ impl Geometry {
     }
 
     fn rings_at(&self) -> usize {
-        self.slab_at(SLABS)
+        self.slab_at(self.slabs)
     }
 
     /// Bytes at the beginning that have memory from the beginning.
@@ -128,6 +132,7 @@ struct FileHeader {
     _constant: [u64; 12],
     /// Processes that have mapped the file.
     joined: AtomicU32,
+    slabs: InUse,
 }
 
 /// What [`Block::state`] says.
@@ -303,7 +308,7 @@ impl Segment {
         BlockAt(std::ptr::from_ref(self.block(slot)))
     }
 
-    /// The beginning of a slab below [`SLABS`].
+    /// The beginning of a slab of the segment.
     #[inline]
     pub(crate) fn slab(&self, slab: usize) -> &SlabHeader {
         // SAFETY: aligned (a multiple of a page), all bytes are valid for atomics, and it is only touched through them
@@ -311,9 +316,14 @@ impl Segment {
         unsafe { &*self.slab_memory(slab, 0, size_of::<SlabHeader>()).cast::<SlabHeader>() }
     }
 
-    /// Where a slab below [`SLABS`] begins.
+    /// Which slabs are somebody's.
+    pub(crate) fn slabs_in_use(&self) -> &InUse {
+        &self.header().slabs
+    }
+
+    /// Where a slab of the segment begins.
     pub(crate) fn slab_start(&self, slab: usize) -> SlabStart {
-        assert!(slab < SLABS, "no such slab");
+        assert!(slab < self.geometry.slabs, "no such slab");
         SlabStart(self.geometry.slab_at(slab))
     }
 

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!  offset                       content of a slab
-//!  0           4096 bytes       members that use it | who sleeps
+//!  0           4096 bytes       members that use it | what of it was used | who sleeps
 //!  4096                         of each member 384 bytes: how far it has left rounds,
 //!                                                        which of its middle and long cells are there
 //!                               what each member took its last steps for, 512 bytes each
@@ -17,11 +17,13 @@
 //! before the middle cells has memory from the beginning (slab 0) or from when the slab is taken; memory behind a
 //! middle or long cell is allocated when it is first used.
 
-use crate::desk::{LONG_ROUNDS, Left, MIDDLE_ROUNDS, Sleepers};
-use crate::sync::{AtomicU32, Ordering};
+use isthmus_transport::meeting::{CellSize, Used};
 
-/// Slabs of a segment. Slab 0 is that of all processes of the node together.
-pub(crate) const SLABS: usize = 32;
+use crate::desk::{LONG_ROUNDS, Left, MIDDLE_ROUNDS, Sleepers};
+use crate::sync::{AtomicU32, AtomicU64, Ordering};
+
+/// Most slabs of a segment. Slab 0 is that of all processes of the node together.
+pub(crate) const SLABS: usize = 64;
 /// Short rounds under way: at most 64 (`Turns`).
 pub(crate) const SHORT_ROUNDS: usize = 64;
 /// Rounds of words under way: at most 64 (`Turns`).
@@ -41,6 +43,30 @@ pub(crate) const NOTES: usize = 256;
 pub(crate) const CELL_HEADER: usize = 16;
 const PAGE: usize = 4096;
 
+/// Bit s: slab s is somebody's. One look says that none is free: each slab begins in a page of its own.
+#[repr(transparent)]
+pub(crate) struct InUse(AtomicU64);
+
+impl InUse {
+    /// One of so many slabs that nobody has is this process's from now on. Slab 0 is always everybody's.
+    pub(crate) fn take(&self, slabs: usize) -> Option<usize> {
+        loop {
+            let number = (self.0.load(Ordering::Relaxed) | 1).trailing_ones() as usize;
+            if number >= slabs {
+                return None;
+            }
+            if self.0.fetch_or(1 << number, Ordering::Acquire) >> number & 1 == 0 {
+                return Some(number);
+            }
+        }
+    }
+
+    /// Nobody has it any more.
+    pub(crate) fn free(&self, number: usize) {
+        self.0.fetch_and(!(1 << number), Ordering::Release);
+    }
+}
+
 /// Users of a slab that is being made ready.
 const BEING_TAKEN: u32 = u32::MAX;
 
@@ -49,7 +75,35 @@ const BEING_TAKEN: u32 = u32::MAX;
 pub(crate) struct SlabHeader {
     /// Members that use it; 0: free.
     users: AtomicU32,
+    /// Members of the group that it was last made ready for.
+    ready_for: AtomicU32,
+    /// Bytes at its start that have memory, in pages.
+    backed: AtomicU32,
+    /// What the group has used since, at most: steps, and rounds of each size.
+    used: [AtomicU32; 1 + CellSize::COUNT],
     pub(crate) sleepers: Sleepers,
+}
+
+/// What is to be made ready for a new group: so many notes, cells of words and short rounds; of longer rounds, whether
+/// there were any.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stale {
+    pub(crate) notes: u64,
+    pub(crate) words: u64,
+    pub(crate) short: u64,
+    pub(crate) middle: bool,
+    pub(crate) long: bool,
+}
+
+impl Stale {
+    /// Everything.
+    pub(crate) const ALL: Self = Self {
+        notes: NOTES as u64,
+        words: WORD_ROUNDS as u64,
+        short: SHORT_ROUNDS as u64,
+        middle: true,
+        long: true,
+    };
 }
 
 const _: () = assert!(WORD_ROUNDS + SHORT_ROUNDS + MIDDLE_ROUNDS + LONG_ROUNDS < NOTES);
@@ -73,9 +127,37 @@ impl SlabHeader {
         taken.is_ok()
     }
 
+    /// After `take`: what must be made ready for a group of so many members, where it has been used.
+    pub(crate) fn stale(&self, members: u32) -> Stale {
+        if self.ready_for.load(Ordering::Relaxed) != members {
+            return Stale::ALL;
+        }
+        let used = |at: usize| u64::from(self.used[at].load(Ordering::Relaxed));
+        let rounds = |size: CellSize| used(1 + size as usize);
+        Stale {
+            notes: used(0).min(Stale::ALL.notes),
+            words: rounds(CellSize::Word).min(Stale::ALL.words),
+            short: rounds(CellSize::Short).min(Stale::ALL.short),
+            middle: rounds(CellSize::Middle) > 0,
+            long: rounds(CellSize::Long) > 0,
+        }
+    }
+
+    /// After `take`: whether so many bytes at its start are known to have memory, which it keeps.
+    pub(crate) fn is_backed(&self, bytes: usize) -> bool {
+        self.backed.load(Ordering::Relaxed) as usize * PAGE >= bytes
+    }
+
+    /// After `take`: they have.
+    pub(crate) fn was_backed(&self, bytes: usize) {
+        self.backed.store((bytes / PAGE) as u32, Ordering::Relaxed);
+    }
+
     /// After `take`, when all else is as for a new group: it has so many members.
     pub(crate) fn open(&self, members: u32) {
         self.sleepers.reset();
+        self.ready_for.store(members, Ordering::Relaxed);
+        self.used.iter().for_each(|used| used.store(0, Ordering::Relaxed));
         self.users.store(members, Ordering::Release);
     }
 
@@ -84,9 +166,16 @@ impl SlabHeader {
         self.users.store(0, Ordering::Release);
     }
 
-    /// A member uses it no longer.
-    pub(crate) fn give_back(&self) {
-        self.users.fetch_sub(1, Ordering::Release);
+    /// A member uses it no longer, of which it has used so much. True: it is free.
+    pub(crate) fn give_back(&self, used: &Used) -> bool {
+        let all = std::iter::once(used.steps).chain(used.rounds);
+        for (word, used) in self.used.iter().zip(all) {
+            let used = used.min(u64::from(u32::MAX)) as u32;
+            if word.load(Ordering::Relaxed) < used {
+                word.fetch_max(used, Ordering::Relaxed);
+            }
+        }
+        self.users.fetch_sub(1, Ordering::Release) == 1
     }
 }
 

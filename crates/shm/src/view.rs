@@ -5,7 +5,7 @@ use isthmus_transport::meeting::{CellSize, Round, Slab};
 
 use crate::desk::{Arrived, LONG_ROUNDS, Left, MIDDLE_ROUNDS};
 use crate::segment::{Segment, SlabStart};
-use crate::slabs::{CELL_HEADER, Cells, NOTES, SHORT_CELL, SHORT_ROUNDS, WORD_CELL, WORD_HEADER, WORD_ROUNDS};
+use crate::slabs::{CELL_HEADER, Cells, SHORT_CELL, SHORT_ROUNDS, Stale, WORD_CELL, WORD_HEADER, WORD_ROUNDS};
 use crate::sync::{AtomicU64, Ordering};
 
 /// Where a slab is, and what is where in it: found out once.
@@ -48,17 +48,18 @@ impl<'s> SlabView<'s> {
         self.layout.cells.members()
     }
 
-    /// As for a new group, whose members have neither noted nor given anything.
-    pub(crate) fn reset(&self) {
-        self.left().iter().for_each(Left::reset);
-        for member in 0..self.members() as u32 {
-            (0..NOTES as u64).for_each(|step| self.note(member, step).store(0, Ordering::Relaxed));
+    /// As for a new group, whose members have neither noted nor given anything, where this was used.
+    pub(crate) fn reset(&self, stale: &Stale) {
+        let members = self.members() as u32;
+        self.left().iter().for_each(|left| left.reset(stale.middle, stale.long));
+        for member in 0..members {
+            (0..stale.notes).for_each(|step| self.note(member, step).store(0, Ordering::Relaxed));
         }
-        for number in 0..SHORT_ROUNDS as u64 {
+        for number in 0..stale.short {
             let size = CellSize::Short;
-            (0..self.members() as u32).for_each(|cell| self.arrived(Round { size, number }, cell).0.reset());
+            (0..members).for_each(|cell| self.arrived(Round { size, number }, cell).0.reset());
         }
-        for number in 0..WORD_ROUNDS as u64 {
+        for number in 0..stale.words {
             let size = CellSize::Word;
             self.arrived(Round { size, number }, 0).0.reset();
         }
@@ -168,6 +169,7 @@ mod tests {
 
     use super::*;
     use crate::segment::Geometry;
+    use crate::slabs::NOTES;
 
     #[test]
     fn every_cell_of_every_round_has_words_of_its_own() {
@@ -189,7 +191,7 @@ mod tests {
                 .flat_map(|&size| (0..rounds(size)).map(move |number| Round { size, number }));
             rounds.flat_map(|round| cells(round.size).map(move |cell| (round, cell)))
         };
-        view.reset();
+        view.reset(&Stale::ALL);
         let words: HashSet<usize> = every()
             .map(|(r, c)| std::ptr::from_ref(view.arrived(r, c).0).addr())
             .collect();
@@ -203,7 +205,7 @@ mod tests {
         every().for_each(|(round, cell)| view.arrived(round, cell).0.one(0));
         view.note(2, 7).store(1, Ordering::Relaxed);
         assert!(every().all(|(round, cell)| view.arrived(round, cell).0.is_there(0)));
-        view.reset();
+        view.reset(&Stale::ALL);
         assert!(every().all(|(round, cell)| !view.arrived(round, cell).0.is_there(0)));
         assert_eq!(view.note(2, 7).load(Ordering::Relaxed), 0);
     }

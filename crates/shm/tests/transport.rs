@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use isthmus_datatype::raw::OwnMemory;
 use isthmus_shm::{Geometry, MAX_PROCESSES, ShmError, ShmTransport};
+use isthmus_transport::meeting::{CellSize, Claim, Meeting, Round, Slab, Used};
 use isthmus_transport::{Peer, Placement, SendError, Sink, Transport, conformance, wait};
 use isthmus_wire::frame::{Header, Kind};
 use tempfile::TempDir;
@@ -383,4 +384,81 @@ fn what_a_member_has_offered_is_fetched() {
         !meeting.fetch(Peer::new(0), &offer, 60_000, target.memory(), 60_000),
         "behind its end"
     );
+}
+
+/// All sizes of cells of which each member has its own.
+const SIZES: [CellSize; 3] = [CellSize::Short, CellSize::Middle, CellSize::Long];
+
+fn meeting(end: &mut ShmTransport) -> &mut dyn Meeting {
+    end.meeting().expect("shared memory")
+}
+
+/// Takes a slab for the first so many processes, holds so many rounds of each size in it, and gives it back. Nobody has
+/// given anything before.
+fn hold_rounds(ends: &mut [ShmTransport], rounds: u64) -> u32 {
+    let members = ends.len() as u32;
+    let number = meeting(&mut ends[0]).take_slab(members).expect("there is one");
+    let slab = |me| Slab { number, members, me };
+    ends.iter_mut().for_each(|end| meeting(end).open_slab(number));
+    for (me, end) in (0..).zip(ends.iter_mut()) {
+        let (here, slab) = (meeting(end), slab(me));
+        assert_eq!(here.disagreements(&slab, 200), [], "nobody has noted anything");
+        let claim = Claim {
+            what: me as u8,
+            root: 0,
+            block: 8,
+        };
+        (0..rounds).for_each(|step| here.note(&slab, step, claim));
+    }
+    for size in SIZES {
+        for round in (0..rounds).map(|number| Round { size, number }) {
+            for (me, end) in (0..).zip(ends.iter_mut()) {
+                let (here, slab) = (meeting(end), slab(me));
+                assert_eq!(here.have_arrived(&slab, round, me..me + 1), 0, "{round:?}");
+                assert!((0..members).all(|member| !here.has_left(&slab, round, member)));
+                here.give(&slab, round, me, 8).expect("memory").write(0, &[7; 8]);
+                here.arrive(&slab, round, me..me + 1);
+            }
+            for (me, end) in (0..).zip(ends.iter_mut()) {
+                meeting(end).pass(&slab(me), round);
+            }
+        }
+    }
+    let mut all = [rounds; CellSize::COUNT];
+    all[CellSize::Word as usize] = 0;
+    let used = Used {
+        steps: rounds,
+        rounds: all,
+    };
+    ends.iter_mut()
+        .for_each(|end| meeting(end).give_back_slab(number, used));
+    number
+}
+
+#[test]
+fn whoever_takes_a_slab_finds_nothing_of_those_who_had_it_before() {
+    let at = directory();
+    let peers: Vec<Peer> = (0..3).map(Peer::new).collect();
+    let mut ends = node(&at, &peers);
+    // Few rounds of many, all of them, none, in groups of one size and of another, whose cells lie elsewhere.
+    for (members, rounds) in [(2, 3), (2, 8), (2, 0), (2, 8), (3, 1), (2, 2), (3, 8), (3, 8)] {
+        assert_eq!(hold_rounds(&mut ends[..members], rounds), 1, "the first is free again");
+    }
+}
+
+#[test]
+fn slabs_run_out_and_come_back_when_all_members_have_given_them_back() {
+    let at = directory();
+    let mut ends = node(&at, &[Peer::new(0), Peer::new(1)]);
+    let taken: Vec<u32> = std::iter::from_fn(|| meeting(&mut ends[0]).take_slab(2)).collect();
+    assert_eq!(taken, (1..64).collect::<Vec<u32>>(), "slab 0 is everybody's");
+    meeting(&mut ends[0]).give_back_slab(7, Used::default());
+    assert_eq!(
+        meeting(&mut ends[1]).take_slab(2),
+        None,
+        "its other member still has it"
+    );
+    meeting(&mut ends[1]).give_back_slab(7, Used::default());
+    assert_eq!(meeting(&mut ends[1]).take_slab(2), Some(7));
+    assert_eq!(meeting(&mut ends[0]).take_slab(2), None);
 }

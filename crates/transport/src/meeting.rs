@@ -60,6 +60,15 @@ impl CellSize {
     pub const COUNT: usize = 4;
 }
 
+/// What a member has used of a slab: only that has to be made ready for the next group.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Used {
+    /// Steps that it has noted.
+    pub steps: u64,
+    /// Rounds of each size.
+    pub rounds: [u64; CellSize::COUNT],
+}
+
 /// A round in a slab.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Round {
@@ -121,8 +130,8 @@ pub trait Meeting {
     /// Before this process holds the first round in a slab that was taken for a group that it belongs to.
     fn open_slab(&mut self, number: u32);
 
-    /// This process uses the memory no longer.
-    fn give_back_slab(&mut self, number: u32);
+    /// This process uses the memory no longer, of which it has used so much.
+    fn give_back_slab(&mut self, number: u32, used: Used);
 
     /// Bytes that a cell of a group of so many members holds: 8 in the size of words, at least 64 in others.
     fn cell_bytes(&self, members: u32, size: CellSize) -> usize;

@@ -4,7 +4,7 @@
 use isthmus_protocol::ways::{Delivery, Store};
 use isthmus_schedule::Operation as What;
 use isthmus_schedule::step::{Circle, Together};
-use isthmus_transport::meeting::{CellSize, Meeting, Slab};
+use isthmus_transport::meeting::{CellSize, Meeting, Slab, Used};
 use isthmus_transport::{Peer, Transport};
 use isthmus_wire::waiting::Item;
 
@@ -116,6 +116,18 @@ impl Shape {
 struct Going {
     request: Request,
     meet: Box<CellCollective>,
+}
+
+/// This process uses a slab no longer.
+pub(crate) fn give_back(groups: &Groups, core: &mut Core, number: u32) {
+    let begun = groups.begun.get(number as usize);
+    let used = begun.map_or_else(Used::default, |begun| Used {
+        steps: begun.steps,
+        rounds: begun.rounds,
+    });
+    if let Some(meeting) = groups.meeting(core) {
+        meeting.give_back_slab(number, used);
+    }
 }
 
 /// The machine of groups that share memory.

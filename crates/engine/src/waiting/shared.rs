@@ -138,6 +138,24 @@ impl Drop for Guard<'_> {
     }
 }
 
+/// The right to use the engine for a moment ([`Shared::briefly`]).
+pub struct Moment<'a>(isthmus_lock::Guard<'a, Inner>);
+
+impl Deref for Moment<'_> {
+    type Target = Engine;
+    #[inline(always)]
+    fn deref(&self) -> &Engine {
+        &self.0.engine
+    }
+}
+
+impl DerefMut for Moment<'_> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut Engine {
+        &mut self.0.engine
+    }
+}
+
 /// Makes the progress that a transport's thread could not make because the engine was in use.
 struct After<'a>(&'a Shared);
 
@@ -239,11 +257,14 @@ impl Shared {
     }
 
     /// The engine, for what takes a moment and wakes nobody, where threads take turns and none of the library comes:
-    /// for less than [`Shared::lock`]. `None`: it is not so here, and nothing was done.
+    /// for less than [`Shared::lock`]. `None`: it is not so here.
     #[inline(always)]
-    pub fn briefly<R>(&self, act: impl FnOnce(&mut Engine) -> R) -> Option<R> {
-        let act = |inner: &mut Inner| (!inner.guests).then(|| act(&mut inner.engine));
-        self.inner.in_turns(act)?
+    pub fn briefly(&self) -> Option<Moment<'_>> {
+        let inner = self.inner.in_turns()?;
+        match inner.guests {
+            true => None,
+            false => Some(Moment(inner)),
+        }
     }
 
     #[inline]

@@ -8,7 +8,7 @@ use isthmus_topology::Known;
 
 use super::hints::Hints;
 use super::in_force::InForce;
-use super::{Comm, Inter, Joint, joined};
+use super::{Comm, Inter, Joint, among, joined};
 use crate::attached::Attachment;
 use crate::context::{Contexts, Lease, Numbers};
 use crate::errhandler::ErrorHandler;
@@ -37,6 +37,10 @@ pub(crate) struct Blueprint {
     pub(crate) links: Option<Arc<Known>>,
     /// These and their network, if it is a duplicate.
     pub(crate) in_force: Option<InForce>,
+    /// Whom messages may be sent to, if it is one.
+    pub(crate) members: Option<Members>,
+    /// All members are known to share memory.
+    pub(crate) near: bool,
     /// Where the members have met, if that was not in their world.
     pub(crate) joined: Option<Arc<Meeting>>,
     /// The program never sees it, so it cannot revoke it.
@@ -58,6 +62,8 @@ impl Blueprint {
             contexts: world.contexts().clone(),
             links: None,
             in_force: None,
+            members: None,
+            near: false,
             joined: None,
             hidden: false,
         })
@@ -109,9 +115,10 @@ impl Blueprint {
     pub(crate) fn build(self, numbers: Numbers) -> Arc<Comm> {
         let [own, joint, local] = numbers;
         let contexts = self.contexts.clone();
-        let mut comm = Comm::new(self.group.clone(), self.rank, contexts.named(own), "");
+        let peers = self.remote.as_ref().map_or(&self.group, |(remote, _)| remote);
+        let members = self.members.unwrap_or_else(|| Members::of(peers.members()));
+        let mut comm = among(members, self.group.clone(), self.rank, contexts.named(own), "");
         if let Some((remote, low)) = self.remote {
-            comm.channel.members = Members::of(remote.members());
             let inner = |group: Group, number| {
                 let rank = group.rank_of(self.me).unwrap_or(0);
                 let mut inner = Comm::new(group, rank, contexts.named(number), "");

@@ -77,13 +77,15 @@ impl Taken {
         }
     }
 
-    fn words(&self) -> Vec<u8> {
+    fn words(&self) -> [u8; Self::BYTES] {
         let slab = match &self.slab {
             Slab::Open => None,
             Slab::Told(slab) => slab.as_ref(),
         };
-        let mut words = internal::encode(self.numbers);
-        words.extend(slabs::number(slab).to_le_bytes());
+        let mut words = [0; Self::BYTES];
+        let (numbers, number) = words.split_at_mut(size_of::<Numbers>());
+        numbers.copy_from_slice(&internal::encode(self.numbers));
+        number.copy_from_slice(&slabs::number(slab).to_le_bytes());
         words
     }
 }
@@ -91,7 +93,7 @@ impl Taken {
 impl Blueprint {
     /// Whether all members share memory.
     fn shares_memory(&self, world: &World) -> bool {
-        self.remote.is_none() && are_near(world, &self.group)
+        self.remote.is_none() && (self.near || are_near(world, &self.group))
     }
 
     /// The communicator with what one process has taken for all, and with what that knows of the links; collective
@@ -173,6 +175,8 @@ fn copy(world: &World, comm: &Comm, hints: Info) -> Result<Blueprint> {
         remote: comm.joint().and_then(|j| Some((comm.remote()?.clone(), j.is_low()))),
         topology: comm.topology.clone(),
         hints,
+        members: Some(comm.channel.members.clone()),
+        near: comm.channel.slab.is_some(),
         in_force: Some(comm.in_force.of_copy()),
         ..copy
     })
@@ -214,7 +218,7 @@ pub fn duplicate_and_say(world: &World, comm: &Comm, mine: &[u8]) -> Result<Hear
         ..copy(world, comm, Info::default())?
     };
     let own = (comm.rank() == 0).then(|| Taken::take(world, comm, Some(&copy)));
-    let mut words = own.as_ref().map_or_else(|| vec![0; Taken::BYTES], Taken::words);
+    let mut words = own.as_ref().map_or([0; Taken::BYTES], Taken::words).to_vec();
     words.extend(mine);
     let all = internal::gather_equal(world, comm, &words)?;
     let taken = own.unwrap_or_else(|| Taken::told(world, &all[..Taken::BYTES], Some(&copy)));
@@ -443,7 +447,7 @@ fn first_takes(
     what: &[u8],
 ) -> Result<Numbers> {
     let numbers = if me == 0 { take() } else { Numbers::default() };
-    let mut content = internal::encode(numbers);
+    let mut content = internal::encode(numbers).to_vec();
     content.extend_from_slice(what);
     let content = side.spread(world, ranks, me as usize, &content)?;
     let (numbers, theirs) = content.split_at(size_of::<Numbers>());

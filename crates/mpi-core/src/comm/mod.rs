@@ -18,7 +18,7 @@ use crate::meeting::Meeting;
 use crate::meeting::bonds::Bond;
 use crate::nodes::kept::Nodes;
 use crate::remembered::Remembered;
-use crate::revocable::Revoked;
+use crate::revocable::{Registration, Revoked};
 use crate::slabs;
 use crate::topology::{Neighbours, Topology};
 use crate::world::World;
@@ -80,6 +80,8 @@ pub struct Comm {
     joined: Option<Arc<Meeting>>,
     /// What connects them with it.
     bond: Option<Bond>,
+    /// Known until its context is free.
+    registration: Registration,
     /// Frees the context in the end.
     _lease: Option<Lease>,
     /// Gives the slab back in the end.
@@ -149,41 +151,47 @@ fn are_near(world: &World, group: &Group) -> bool {
     group.size() > 1 && world.engine().lock().slabs().are_shared_with(members)
 }
 
+/// A communicator of this group, whose members are these.
+fn among(members: Members, group: Group, rank: u32, context: Context, name: &str) -> Comm {
+    Comm {
+        group,
+        channel: Channel {
+            context,
+            rank,
+            members,
+            slab: None,
+            node: None,
+            special: Special::none(),
+            notes: Some(Arc::default()),
+        },
+        native: None,
+        blocks_natively: false,
+        sequence: AtomicU32::new(0),
+        persistent: AtomicU32::new(0),
+        agreements: AtomicU64::new(0),
+        in_force: InForce::default(),
+        unlike: OnceLock::new(),
+        colours: OnceLock::new(),
+        user: UserState::new(name),
+        hints: Hints::default(),
+        remembered: Remembered::default(),
+        inter: None,
+        topology: None,
+        neighbours: None,
+        nodes: Nodes::default(),
+        near: OnceLock::new(),
+        joined: None,
+        bond: None,
+        registration: Registration::default(),
+        _lease: None,
+        _slab: None,
+    }
+}
+
 impl Comm {
     pub(crate) fn new(group: Group, rank: u32, context: Context, name: &str) -> Self {
         let members = Members::of(group.members());
-        Self {
-            group,
-            channel: Channel {
-                context,
-                rank,
-                members,
-                slab: None,
-                node: None,
-                special: Special::none(),
-                notes: Some(Arc::default()),
-            },
-            native: None,
-            blocks_natively: false,
-            sequence: AtomicU32::new(0),
-            persistent: AtomicU32::new(0),
-            agreements: AtomicU64::new(0),
-            in_force: InForce::default(),
-            unlike: OnceLock::new(),
-            colours: OnceLock::new(),
-            user: UserState::new(name),
-            hints: Hints::default(),
-            remembered: Remembered::default(),
-            inter: None,
-            topology: None,
-            neighbours: None,
-            nodes: Nodes::default(),
-            near: OnceLock::new(),
-            joined: None,
-            bond: None,
-            _lease: None,
-            _slab: None,
-        }
+        among(members, group, rank, context, name)
     }
 
     /// Whether all members share memory.
@@ -197,13 +205,11 @@ impl Comm {
         self._slab = Some(own);
     }
 
-    /// The members, if they share memory, meet in this slab of it.
-    pub(crate) fn meet_in_slab(&mut self, world: &World, slab: u32) {
-        if self.shares_memory(world) {
-            world.engine().lock().slabs().open(slab);
-            self.channel.slab = Some(slab);
-            self.remembered.forget();
-        }
+    /// The members, who share memory, meet in this slab of it.
+    fn meet_in_slab(&mut self, world: &World, slab: u32) {
+        world.engine().lock().slabs().open(slab);
+        self.channel.slab = Some(slab);
+        self.remembered.forget();
     }
 
     pub(crate) fn set_native(&mut self, native: NativeComm) {
@@ -376,6 +382,10 @@ impl Revoked for Comm {
 
     fn can_be_revoked(&self) -> bool {
         !self.is_native()
+    }
+
+    fn registration(&self) -> &Registration {
+        &self.registration
     }
 
     fn revoke(&self) -> Vec<Channel> {

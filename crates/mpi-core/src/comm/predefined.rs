@@ -18,7 +18,9 @@ pub fn of_world(world: &World) -> Arc<Comm> {
         world.context(context::WORLD),
         "MPI_COMM_WORLD",
     );
-    comm.meet_in_slab(world, WORLD_SLAB);
+    if comm.shares_memory(world) {
+        comm.meet_in_slab(world, WORLD_SLAB);
+    }
     if let Some(native) = world.take_native() {
         comm.set_native(native);
     }

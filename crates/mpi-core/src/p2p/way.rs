@@ -6,7 +6,7 @@
 //! general way, which knows all cases: pieces, modes, conversion, requests.
 
 use isthmus_datatype::raw::{ReadMemory, WriteMemory};
-use isthmus_engine::{Completion, Direct, Engine, Mode, ReceiveBuffer, Request, SendBuffer, Sent};
+use isthmus_engine::{Completion, Direct, Mode, ReceiveBuffer, Request, SendBuffer, Sent};
 
 use crate::comm::Comm;
 use crate::error::{Error, Result};
@@ -99,27 +99,28 @@ fn is_usual(world: &World, comm: &Comm) -> bool {
 /// library; false: nothing was done.
 #[inline(always)]
 pub fn send_briefly(world: &World, to: Receiver<'_>, memory: &ReadMemory, length: u64) -> bool {
-    let send = |engine: &mut Engine| {
-        memory.with(0, length as usize, |data| {
-            engine.send_at_once(to.comm.channel(), to.rank, to.tag, data)
-        })
+    if !is_usual(world, to.comm) {
+        return false;
+    }
+    let Some(mut engine) = world.engine().briefly() else {
+        return false;
     };
-    is_usual(world, to.comm) && world.engine().briefly(send) == Some(true)
+    memory.with(0, length as usize, |data| {
+        engine.send_at_once(to.comm.channel(), to.rank, to.tag, data)
+    })
 }
 
 /// The same for a nonblocking one, which can be cancelled. `None`: it is no such process; of what did not leave at once
 /// nothing was done.
 #[inline(always)]
 pub fn isend_briefly(world: &World, to: Receiver<'_>, memory: &ReadMemory, length: u64) -> Option<Option<Sent>> {
-    let send = |engine: &mut Engine| {
-        memory.with(0, length as usize, |data| {
-            engine.isend_at_once(to.comm.channel(), to.rank, to.tag, data)
-        })
-    };
-    match is_usual(world, to.comm) {
-        true => world.engine().briefly(send),
-        false => None,
+    if !is_usual(world, to.comm) {
+        return None;
     }
+    let mut engine = world.engine().briefly()?;
+    Some(memory.with(0, length as usize, |data| {
+        engine.isend_at_once(to.comm.channel(), to.rank, to.tag, data)
+    }))
 }
 
 /// A blocking receive of at most `room` bytes in such a process; `None`: nothing was done.
@@ -135,12 +136,11 @@ pub fn receive_briefly(world: &World, from: Sender<'_>, memory: WriteMemory, roo
 /// The beginning of a nonblocking receive. `None`: it is no such process; of what is unusual nothing was done.
 #[inline(always)]
 pub fn irecv_briefly(world: &World, from: Receiver<'_>, memory: WriteMemory, room: u64) -> Option<Option<Request>> {
-    let channel = from.comm.channel();
-    let receive = |engine: &mut Engine| engine.irecv_plainly(channel, from.rank, Some(from.tag), memory, room);
-    match is_usual(world, from.comm) {
-        true => world.engine().briefly(receive),
-        false => None,
+    if !is_usual(world, from.comm) {
+        return None;
     }
+    let mut engine = world.engine().briefly()?;
+    Some(engine.irecv_plainly(from.comm.channel(), from.rank, Some(from.tag), memory, room))
 }
 
 /// A blocking receive of at most `room` bytes, if it is the next thing that happens.

@@ -9,9 +9,10 @@ use isthmus_abi::handles as h;
 use isthmus_core::error::{Error, Result};
 use isthmus_engine::Engine;
 
+use super::at_once::{any_at_once, end_at_once, test_any_at_once, test_at_once};
 use super::hears::{Hears, raise_on};
 use super::look::{Seen, see};
-use super::{Ended, end_simply, give_empty, give_status, is_active, is_message, try_end, with_error};
+use super::{Ended, Simply, end_simply, give_empty, give_status, is_active, try_end, vain, with_error};
 use crate::c::{Out, count, flag};
 use crate::call::{call, first_of};
 use crate::process;
@@ -53,28 +54,6 @@ fn until<T>(mut look: impl FnMut(&mut Engine) -> Result<Option<T>>) -> Result<T>
     })
 }
 
-/// Ends a request that is complete, or is with what is here already, and of which nothing unusual is to be said. An
-/// error: it is not so, or takes a closer look.
-#[inline(always)]
-fn end_at_once(request: Out<h::Request>, status: Out<Status>) -> std::result::Result<(), ()> {
-    let process = process::of_turns().ok_or(())?;
-    let mut slot = request.get("request").map_err(|_| ())?;
-    if !is_message(slot) {
-        return Err(());
-    }
-    let ended = process.world().engine().briefly(|engine| {
-        let ended = end_simply(engine, &mut slot);
-        if ended.is_none() && engine.progress() {
-            return end_simply(engine, &mut slot);
-        }
-        ended
-    });
-    let known = ended.flatten().ok_or(())?;
-    give_status(status, known);
-    request.put(slot);
-    Ok(())
-}
-
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_Wait(request: Out<h::Request>, status: Out<Status>) -> c_int {
     let first = || end_at_once(request, status);
@@ -86,7 +65,7 @@ fn wait(request: Out<h::Request>, status: Out<Status>) -> c_int {
         let mut slot = request.get("request")?;
         let mut simple = None;
         let ended = process::world()?.engine().wait(|engine| match see(engine, &mut slot) {
-            Ok(Seen::Waits) => None,
+            Ok(Seen::Waits { .. }) => None,
             Ok(Seen::Simply(status)) => {
                 simple = Some(status);
                 Some(Ok(None))
@@ -105,6 +84,11 @@ fn wait(request: Out<h::Request>, status: Out<Status>) -> c_int {
 
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_Test(request: Out<h::Request>, done: Out<c_int>, status: Out<Status>) -> c_int {
+    let first = || test_at_once(request, done, status);
+    first_of("MPI_Test", first, || test(request, done, status))
+}
+
+fn test(request: Out<h::Request>, done: Out<c_int>, status: Out<Status>) -> c_int {
     one("MPI_Test", status, || {
         let mut slot = request.get("request")?;
         let shared = process::world()?.engine();
@@ -141,7 +125,7 @@ fn first(engine: &mut Engine, slots: &mut [h::Request]) -> Result<Option<First>>
         }
         match see(engine, slot)? {
             Seen::Inactive => {}
-            Seen::Waits => active = true,
+            Seen::Waits { .. } => active = true,
             Seen::Simply(status) => return Ok(Some(First::Simply(at, status))),
             Seen::Ended(ended) => return Ok(Some(First::Ended(at, ended))),
         }
@@ -179,6 +163,11 @@ extern "C" fn isthmus_MPI_Waitany(
     index: Out<c_int>,
     status: Out<Status>,
 ) -> c_int {
+    let first = || any_at_once(n, requests, index, status);
+    first_of("MPI_Waitany", first, || waitany(n, requests, index, status))
+}
+
+fn waitany(n: c_int, requests: Out<h::Request>, index: Out<c_int>, status: Out<Status>) -> c_int {
     one("MPI_Waitany", status, || {
         let slots = requests.slice("array_of_requests", count("count", n)? as usize)?;
         give_first(until(|engine| first(engine, slots))?, index, status)
@@ -193,6 +182,11 @@ extern "C" fn isthmus_MPI_Testany(
     done: Out<c_int>,
     status: Out<Status>,
 ) -> c_int {
+    let first = || test_any_at_once(n, requests, index, done, status);
+    first_of("MPI_Testany", first, || testany(n, requests, index, done, status))
+}
+
+fn testany(n: c_int, requests: Out<h::Request>, index: Out<c_int>, done: Out<c_int>, status: Out<Status>) -> c_int {
     one("MPI_Testany", status, || {
         let slots = requests.slice("array_of_requests", count("count", n)? as usize)?;
         let shared = process::world()?.engine();
@@ -307,7 +301,7 @@ extern "C" fn isthmus_MPI_Waitall(n: c_int, requests: Out<h::Request>, statuses:
                     match see(engine, &mut slots[at]) {
                         Ok(Seen::Simply(status)) => many.put_success(status),
                         Ok(Seen::Inactive) => many.put_success(Status::empty()),
-                        Ok(Seen::Waits) => return None,
+                        Ok(Seen::Waits { .. }) => return None,
                         Ok(Seen::Ended(ended)) => {
                             at += 1;
                             return Some(Ok(Some(ended)));
@@ -349,9 +343,9 @@ extern "C" fn isthmus_MPI_Testall(
         let mut ended = Vec::new();
         for slot in slots.iter_mut() {
             match end_simply(&mut engine, slot) {
-                Some(status) if ended.is_empty() => many.put_success(status),
-                Some(status) => ended.push(Ended::simply(status)),
-                None => ended.extend(try_end(&mut engine, slot)?),
+                Simply::Ended(status) if ended.is_empty() => many.put_success(status),
+                Simply::Ended(status) => ended.push(Ended::simply(status)),
+                Simply::Waits | Simply::Unusual => ended.extend(try_end(&mut engine, slot)?),
             }
         }
         drop(engine);
@@ -369,6 +363,8 @@ struct Selection<'a> {
     /// Those that are settled without the engine.
     later: Vec<(usize, Ended)>,
     active: bool,
+    /// Of those that are under way nothing unusual is to be said.
+    simply: bool,
 }
 
 impl<'a> Selection<'a> {
@@ -380,6 +376,7 @@ impl<'a> Selection<'a> {
             many,
             later: Vec::new(),
             active: false,
+            simply: true,
         }
     }
 
@@ -395,8 +392,11 @@ impl<'a> Selection<'a> {
                 self.indices.slice("array_of_indices", count)?;
             }
             match see(engine, slot)? {
-                Seen::Inactive => continue,
-                Seen::Waits => {}
+                Seen::Inactive => {
+                    self.simply = false;
+                    continue;
+                }
+                Seen::Waits { simply } => self.simply &= simply,
                 Seen::Simply(status) => {
                     self.indices.at(self.many.put).put(at as c_int);
                     self.many.put_success(status);
@@ -451,7 +451,16 @@ extern "C" fn isthmus_MPI_Testsome(
         let shared = process::world()?.engine();
         let mut engine = shared.lock();
         engine.progress();
-        let found = selection.look(&mut engine)?;
+        let found = match vain::is_known(&engine, selection.slots) && !selection.indices.is_null() {
+            true => {
+                (selection.active, selection.simply) = (true, false);
+                false
+            }
+            false => selection.look(&mut engine)?,
+        };
+        if !found && selection.simply {
+            vain::note(&engine, selection.slots);
+        }
         drop(engine);
         if !found {
             shared.idle();

@@ -6,13 +6,14 @@ use isthmus_abi::handles as h;
 use isthmus_core::error::Result;
 use isthmus_engine::Engine;
 
-use super::{Ended, Entry, REQUESTS, end_simply, is_active, try_end};
+use super::{Ended, Simply, end_simply, is_active, try_end};
 
 /// What a look at one of several requests has found.
 pub(super) enum Seen {
     /// Nothing to wait for.
     Inactive,
-    Waits,
+    /// It is under way; `simply`: nothing but an event of the engine can change that.
+    Waits { simply: bool },
     /// It has ended as nearly all do.
     Simply(Status),
     /// It has ended, or has something to say, in another way.
@@ -25,20 +26,18 @@ pub(super) fn see(engine: &mut Engine, slot: &mut h::Request) -> Result<Seen> {
     if *slot == h::MPI_REQUEST_NULL {
         return Ok(Seen::Inactive);
     }
-    if let Some(status) = end_simply(engine, slot) {
-        return Ok(Seen::Simply(status));
+    match end_simply(engine, slot) {
+        Simply::Ended(status) => Ok(Seen::Simply(status)),
+        Simply::Waits => Ok(Seen::Waits { simply: true }),
+        Simply::Unusual => look_closer(engine, slot),
     }
-    look_closer(engine, slot)
 }
 
-/// The same for one that has not ended simply.
+/// The same for one about which something is unusual.
 #[inline(never)]
 fn look_closer(engine: &mut Engine, slot: &mut h::Request) -> Result<Seen> {
-    if matches!(REQUESTS.get(slot.0), Some(Entry::Quick(quick)) if !quick.is_complete(engine)) {
-        return Ok(Seen::Waits);
-    }
     if !is_active(*slot)? {
         return Ok(Seen::Inactive);
     }
-    Ok(try_end(engine, slot)?.map_or(Seen::Waits, Seen::Ended))
+    Ok(try_end(engine, slot)?.map_or(Seen::Waits { simply: false }, Seen::Ended))
 }

@@ -2,16 +2,15 @@
 //! Requests (MPI 5.0 sections 3.7, 3.9, 4.2 and 13.2).
 //!
 //! * this file: objects behind the handles, and how one ends;
-//! * `completion`, `look`: waiting and testing; `query`: asking without ending; `control`: starting, cancelling,
-//!   freeing;
+//! * `completion`, `at_once`, `look`, `vain`: waiting and testing; `query`: asking without ending; `control`:
+//!   starting, cancelling, freeing;
 //! * `generalized`: operations of the program (`callbacks`: its part of them); `partitioned`: messages in parts;
-//! * `started`: the short form of most requests;
+//! * `started`: the short form of most requests; `statuses`: what programs get of them;
 //! * `copies`: array sections of Fortran; `parts`: handles of such requests; `hears`: who hears of errors.
 //!
 //! Callbacks of the program are never called while the engine is locked: what is found complete under the lock becomes
 //! an [`Ended`], which is settled afterwards.
 
-use std::ffi::c_int;
 use std::sync::Arc;
 
 use isthmus_abi::Status;
@@ -32,9 +31,12 @@ use copies::{Copies, Left};
 use hears::Hears;
 pub(crate) use partitioned::Partitioned;
 pub(crate) use parts::{insert_partitioned, part, partitioned};
-use started::Quick;
 pub(crate) use started::Started;
+use started::{Quick, Simply, received, sent};
+use statuses::{give_empty, with_error};
+pub(crate) use statuses::{give_status, null_status, receive_status};
 
+mod at_once;
 mod callbacks;
 mod completion;
 mod control;
@@ -46,6 +48,8 @@ mod partitioned;
 mod parts;
 mod query;
 mod started;
+mod statuses;
+mod vain;
 
 /// What starts a persistent operation.
 pub(crate) type Starter = Box<dyn Fn() -> Result<Operation> + Send + Sync>;
@@ -247,16 +251,16 @@ fn is_complete(handle: h::Request, engine: &Engine) -> Result<bool> {
     }
 }
 
-/// Whether it is one message, or over: a look or two are mostly enough to end it, where operations of groups take more.
+/// Whether it is one message, in its longer form: a look or two are mostly enough to end it, where operations of groups
+/// take more.
 #[inline]
 fn is_message(handle: h::Request) -> bool {
     match REQUESTS.get(handle.0) {
-        Some(Entry::Quick(quick)) => !matches!(quick.what, Started::Other(_)),
         Some(Entry::Full(object)) => matches!(
             &*object.state(),
             Some(Operation::Send(_) | Operation::Sent(_) | Operation::Receive(_))
         ),
-        None => false,
+        _ => false,
     }
 }
 
@@ -377,15 +381,14 @@ impl Object {
         let (Role::Once | Role::Persistent(_), None, Some(operation)) = (&self.role, &self.copies, &*state) else {
             return None;
         };
-        let status = match operation {
-            Operation::Sent(_) => Status::empty(),
-            Operation::Send(request) | Operation::Other(request) => {
-                engine.take_success(*request)?;
-                Status::empty()
-            }
-            Operation::Receive(request) | Operation::Reply(request) => received(engine, *request)?,
+        let ended = match operation {
+            Operation::Sent(_) => Simply::Ended(Status::empty()),
+            Operation::Send(request) | Operation::Other(request) => sent(engine, *request),
+            Operation::Receive(request) | Operation::Reply(request) => received(engine, *request),
             Operation::Pair(..) | Operation::Flush(_) | Operation::Done(_) => return None,
         };
+        // One that waits may be in doubt.
+        let Simply::Ended(status) = ended else { return None };
         *state = None;
         Some(status)
     }
@@ -486,70 +489,35 @@ impl Ended {
     }
 }
 
-/// Status of a completed receive.
-pub(crate) fn receive_status(completion: &Completion) -> Status {
-    if completion.cancelled {
-        let mut status = Status::empty();
-        status.set_cancelled(true);
-        return status;
+/// What a handle in its short form names.
+#[inline(always)]
+fn short_form(handle: h::Request) -> Option<Started> {
+    match REQUESTS.get(handle.0) {
+        Some(Entry::Quick(quick)) => Some(quick.what),
+        _ => None,
     }
-    Status::new(completion.source as c_int, completion.tag, completion.bytes as i64)
-}
-
-/// Status of a receive from MPI_PROC_NULL.
-pub(crate) fn null_status() -> Status {
-    Status::new(abi::MPI_PROC_NULL, abi::MPI_ANY_TAG, 0)
-}
-
-/// Copies source, tag and the library's part; MPI_ERROR is left as it is (MPI 5.0 section 3.2.5).
-pub(crate) fn give_status(out: Out<Status>, status: Status) {
-    if !out.is_null() {
-        let error = out.get("status").map_or(0, |old| old.error);
-        out.put(with_error(status, error));
-    }
-}
-
-/// Gives the empty status of null and inactive requests, whose MPI_ERROR is MPI_SUCCESS (MPI 5.0 section 3.7.3).
-fn give_empty(out: Out<Status>) {
-    out.put(Status::empty());
-}
-
-fn with_error(mut status: Status, error: c_int) -> Status {
-    status.error = error;
-    status
 }
 
 /// Ends a request as nearly all of them end: complete, without an error, and with nothing to be called or copied.
-/// `None`: ask [`try_end`].
 #[inline]
-fn end_simply(engine: &mut Engine, slot: &mut h::Request) -> Option<Status> {
-    let status = match REQUESTS.get(slot.0)? {
-        Entry::Quick(quick) => match quick.what {
-            Started::Sent(_) | Started::Over => Status::empty(),
-            Started::Receive(request) => received(engine, request)?,
-            Started::Other(request) => {
-                engine.take_success(request)?;
-                Status::empty()
-            }
+fn end_simply(engine: &mut Engine, slot: &mut h::Request) -> Simply {
+    let ended = match REQUESTS.get(slot.0) {
+        None => Simply::Unusual,
+        Some(Entry::Quick(quick)) => match quick.what {
+            Started::Sent(_) | Started::Over => Simply::Ended(Status::empty()),
+            Started::Receive(request) => received(engine, request),
+            Started::Other(request) => sent(engine, request),
         },
-        Entry::Full(object) => {
-            let status = object.end_simply(engine)?;
-            if object.stays() {
-                return Some(status);
-            }
-            status
-        }
+        Some(Entry::Full(object)) => match object.end_simply(engine) {
+            Some(status) if object.stays() => return Simply::Ended(status),
+            ended => ended.map_or(Simply::Unusual, Simply::Ended),
+        },
     };
-    REQUESTS.discard(slot.0);
-    *slot = h::MPI_REQUEST_NULL;
-    Some(status)
-}
-
-/// The status of a receive that is complete and without an error; the engine forgets it.
-#[inline]
-fn received(engine: &mut Engine, request: isthmus_engine::Request) -> Option<Status> {
-    let (source, tag, bytes) = engine.take_success(request)?;
-    Some(Status::new(source as c_int, tag, bytes as i64))
+    if matches!(ended, Simply::Ended(_)) {
+        REQUESTS.discard(slot.0);
+        *slot = h::MPI_REQUEST_NULL;
+    }
+    ended
 }
 
 /// If the request is complete, ends it: the handle becomes null, or the persistent request inactive. One that may never
@@ -558,11 +526,10 @@ fn try_end(engine: &mut Engine, slot: &mut h::Request) -> Result<Option<Ended>> 
     if *slot == h::MPI_REQUEST_NULL {
         return Ok(Some(Ended::NOTHING));
     }
-    if let Some(status) = end_simply(engine, slot) {
-        return Ok(Some(Ended::simply(status)));
-    }
-    if matches!(REQUESTS.get(slot.0), Some(Entry::Quick(quick)) if !quick.is_complete(engine)) {
-        return Ok(None);
+    match end_simply(engine, slot) {
+        Simply::Ended(status) => return Ok(Some(Ended::simply(status))),
+        Simply::Waits => return Ok(None),
+        Simply::Unusual => {}
     }
     let object = find(*slot)?;
     let Some(mut ended) = object.end(engine) else {

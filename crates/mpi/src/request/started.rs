@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Requests in their short form.
+//! Requests in their short form, and how those end about which nothing is unusual.
 
-use isthmus_engine::{Engine, Sent};
+use std::ffi::c_int;
+
+use isthmus_abi::Status;
+use isthmus_engine::{Engine, Look, Sent};
 
 use crate::comm::Held;
 
@@ -28,5 +31,34 @@ impl Quick {
             Started::Sent(_) | Started::Over => true,
             Started::Receive(request) | Started::Other(request) => engine.test(request).is_some(),
         }
+    }
+}
+
+/// What becomes of a request about which nothing is unusual.
+pub(super) enum Simply {
+    Ended(Status),
+    /// It is under way, in its short form.
+    Waits,
+    /// Something is: ask [`try_end`].
+    Unusual,
+}
+
+/// The status of a receive that is complete and without an error; the engine forgets it.
+#[inline]
+pub(super) fn received(engine: &mut Engine, request: isthmus_engine::Request) -> Simply {
+    match engine.take_success(request) {
+        Look::Ended { source, tag, bytes } => Simply::Ended(Status::new(source as c_int, tag, bytes as i64)),
+        Look::Waits => Simply::Waits,
+        Look::Unusual => Simply::Unusual,
+    }
+}
+
+/// The same for an operation whose status is empty.
+#[inline]
+pub(super) fn sent(engine: &mut Engine, request: isthmus_engine::Request) -> Simply {
+    match engine.take_success(request) {
+        Look::Ended { .. } => Simply::Ended(Status::empty()),
+        Look::Waits => Simply::Waits,
+        Look::Unusual => Simply::Unusual,
     }
 }

@@ -68,8 +68,8 @@ impl Shared {
         memory: WriteMemory,
         room: u64,
     ) -> Option<Direct> {
-        let pattern = pattern(channel, from, tag);
-        self.briefly(|engine| self.receive_next(engine, channel, pattern, memory, room))
+        let mut engine = self.briefly()?;
+        Some(self.receive_next(&mut engine, channel, pattern(channel, from, tag), memory, room))
     }
 
     /// The same for whoever has the engine, and keeps it.

@@ -223,10 +223,9 @@ impl GroupCall<'_> {
 
     #[inline(always)]
     fn run_short(&self, short: &Short, whose: Whose) -> Option<Result<(), EngineError>> {
-        let begin = |engine: &mut Engine| self.begin_short(engine, short, whose);
-        let begun = match self.shared.briefly(begin) {
-            Some(begun) => begun?,
-            None => begin(&mut self.shared.lock())?,
+        let begun = match self.shared.briefly() {
+            Some(mut engine) => self.begin_short(&mut engine, short, whose)?,
+            None => self.begin_short(&mut self.shared.lock(), short, whose)?,
         };
         Some(match begun {
             Ok(None) => Ok(()),
