@@ -228,15 +228,13 @@ static void testsome_of_many(int bytes)
     MPI_Testsome(MANY, idle_many, &some, which, MPI_STATUSES_IGNORE);
 }
 
-static void testany_of_many(int bytes)
+static void testany_of_many(int flag)
 {
-    int which, flag;
-    (void)bytes;
+    int which;
     MPI_Testany(MANY, idle_many, &which, &flag, MPI_STATUS_IGNORE);
 }
 
 static void begin_many(int bytes) { post(bytes, 2, idle_many); }
-
 static void end_many(int bytes)
 {
     (void)bytes;

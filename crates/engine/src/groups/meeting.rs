@@ -32,8 +32,9 @@ pub(crate) struct Begun {
     broken: Option<EngineError>,
     /// Where this process decides how long blocks go: what it knows, by operation.
     known: Vec<(What, Known)>,
-    /// How the last short blocks of each operation went.
+    /// How the last short blocks of each operation went, in groups of so many members.
     short: Vec<Shape>,
+    members: u32,
 }
 
 impl Begun {
@@ -62,12 +63,17 @@ impl Begun {
 
     /// In one round of which cells such blocks go, if they do; `None`: it is not remembered.
     #[inline]
-    pub(super) fn size(&self, what: What, block: u64, unit: u64) -> Option<Option<CellSize>> {
+    pub(super) fn size(&self, members: u32, what: What, block: u64, unit: u64) -> Option<Option<CellSize>> {
         let shape = self.short.get(what as usize)?;
-        (shape.block == block && shape.unit == unit).then_some(shape.size)
+        let is_it = self.members == members && shape.block == block && shape.unit == unit;
+        is_it.then_some(shape.size)
     }
 
-    pub(super) fn remember(&mut self, what: What, block: u64, unit: u64, size: Option<CellSize>) {
+    pub(super) fn remember(&mut self, members: u32, what: What, block: u64, unit: u64, size: Option<CellSize>) {
+        if self.members != members {
+            self.short.clear();
+            self.members = members;
+        }
         if self.short.is_empty() {
             self.short.resize(What::ALL.len(), Shape::NONE);
         }
@@ -181,7 +187,13 @@ impl Groups {
         if self.begun.len() <= at {
             self.begun.resize(at + 1, Begun::default());
         }
-        self.begun[at] = Begun::default();
+        let begun = &mut self.begun[at];
+        // What is so for one group is so for the next one that is as large.
+        *begun = Begun {
+            short: std::mem::take(&mut begun.short),
+            members: begun.members,
+            ..Begun::default()
+        };
         if let Some(meeting) = self.meeting(core) {
             meeting.open_slab(number);
         }

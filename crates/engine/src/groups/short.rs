@@ -351,7 +351,7 @@ impl Groups {
             me: channel.rank,
         };
         let begun = self.begun(number)?;
-        let size = match begun.size(short.what, short.block, short.unit()) {
+        let size = match begun.size(slab.members, short.what, short.block, short.unit()) {
             Some(known) => known,
             None => self.find_size(core, short, &slab),
         }?;
@@ -402,7 +402,7 @@ impl Groups {
         let (meeting, unit) = (self.meeting(core)?, short.unit());
         let size = Cut::new(meeting, short.what, slab.members, short.block, unit, true).one_round();
         let begun = self.begun(slab.number)?;
-        begun.remember(short.what, short.block, unit, size);
+        begun.remember(slab.members, short.what, short.block, unit, size);
         size
     }
 
