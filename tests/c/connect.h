@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What two groups of different jobs do with each other once they have an intercommunicator. */
 #include "check.h"
+#include <unistd.h>
 
 enum { SEVERAL = 3, LONG = 1 << 18 };
 
@@ -92,6 +93,225 @@ static inline void exposed(MPI_Comm all, int together)
     free(brought);
 }
 
+static inline int class_of_error(int code)
+{
+    int class;
+    OK(MPI_Error_class(code, &class));
+    return class;
+}
+
+/* One file for the members of both jobs: every kind of access. */
+struct stored {
+    MPI_Comm all;
+    MPI_File file;
+    int rank, size, next, *data, *got;
+};
+
+enum { RECORD = 1000, LEFT = 300 };
+
+/* In blocks, then element by element. */
+static inline void stored_together(struct stored *s)
+{
+    int value;
+    MPI_Status status;
+    MPI_Request request;
+    MPI_Datatype strided;
+    OK(MPI_File_write_at_all(s->file, (MPI_Offset)s->rank * LONG * sizeof value, s->data, LONG, MPI_INT, &status));
+    OK(MPI_Get_count(&status, MPI_INT, &value));
+    CHECK(value == LONG);
+    OK(MPI_File_sync(s->file));
+    OK(MPI_File_read_at_all(s->file, (MPI_Offset)s->next * LONG * sizeof value, s->got, LONG, MPI_INT, &status));
+    CHECK(s->got[0] == s->next * 7 && s->got[LONG - 1] == s->next * 7 + LONG - 1);
+    OK(MPI_Type_vector(LONG, 1, s->size, MPI_INT, &strided));
+    OK(MPI_Type_commit(&strided));
+    OK(MPI_File_set_view(s->file, s->rank * sizeof value, MPI_INT, strided, "native", MPI_INFO_NULL));
+    OK(MPI_File_write_all(s->file, s->data, LONG, MPI_INT, &status));
+    OK(MPI_File_seek(s->file, 0, MPI_SEEK_SET));
+    OK(MPI_File_iread_all(s->file, s->got, LONG, MPI_INT, &request));
+    OK(MPI_Wait(&request, &status));
+    CHECK(memcmp(s->got, s->data, LONG * sizeof value) == 0);
+    OK(MPI_File_set_view(s->file, 0, MPI_INT, MPI_INT, "native", MPI_INFO_NULL));
+    OK(MPI_File_read_at(s->file, s->next, &value, 1, MPI_INT, &status));
+    CHECK(value == s->next * 7);
+    OK(MPI_Type_free(&strided));
+}
+
+/* Each by itself. */
+static inline void stored_alone(struct stored *s)
+{
+    MPI_Request requests[2];
+    MPI_Status status;
+    OK(MPI_Barrier(s->all));
+    OK(MPI_File_iwrite_at(s->file, (MPI_Offset)s->rank * RECORD, s->data, RECORD, MPI_INT, &requests[0]));
+    OK(MPI_File_iwrite_at(s->file, (MPI_Offset)(s->size + s->rank) * RECORD, s->data + 1, RECORD, MPI_INT, &requests[1]));
+    OK(MPI_Waitall(2, requests, MPI_STATUSES_IGNORE));
+    OK(MPI_File_sync(s->file));
+    OK(MPI_Barrier(s->all));
+    OK(MPI_File_sync(s->file));
+    OK(MPI_File_read_at(s->file, (MPI_Offset)(s->size + s->next) * RECORD, s->got, RECORD, MPI_INT, &status));
+    CHECK(s->got[0] == s->next * 7 + 1 && s->got[RECORD - 1] == s->next * 7 + RECORD);
+    OK(MPI_Barrier(s->all));
+}
+
+/* At the shared pointer: in any order, and by rank. */
+static inline void stored_shared(struct stored *s)
+{
+    int sum = 0, value;
+    MPI_Offset at;
+    MPI_Status status;
+    MPI_Request request;
+    OK(MPI_File_set_size(s->file, 0));
+    OK(MPI_File_seek_shared(s->file, 0, MPI_SEEK_SET));
+    for (int n = 0; n < 10; n++)
+        OK(MPI_File_write_shared(s->file, &s->rank, 1, MPI_INT, &status));
+    OK(MPI_Barrier(s->all));
+    OK(MPI_File_get_position_shared(s->file, &at));
+    CHECK(at == 10 * s->size);
+    OK(MPI_File_write_ordered(s->file, &s->rank, 1, MPI_INT, &status));
+    OK(MPI_File_iwrite_shared(s->file, &s->rank, 1, MPI_INT, &request));
+    OK(MPI_Wait(&request, &status));
+    OK(MPI_File_sync(s->file));
+    OK(MPI_Barrier(s->all));
+    OK(MPI_File_sync(s->file));
+    OK(MPI_File_read_at(s->file, 0, s->got, 12 * s->size, MPI_INT, &status));
+    for (int i = 0; i < 12 * s->size; i++)
+        sum += s->got[i];
+    CHECK(sum == 12 * s->size * (s->size - 1) / 2);
+    for (int i = 0; i < s->size; i++)
+        CHECK(s->got[10 * s->size + i] == i);
+    OK(MPI_File_seek_shared(s->file, 10 * s->size, MPI_SEEK_SET));
+    OK(MPI_File_read_ordered_begin(s->file, &value, 1, MPI_INT));
+    OK(MPI_File_read_ordered_end(s->file, &value, &status));
+    CHECK(value == s->rank);
+}
+
+/* Split, atomic, sizes, hints. */
+static inline void stored_states(struct stored *s)
+{
+    int flag;
+    char site[256];
+    MPI_Offset bytes;
+    MPI_Status status;
+    MPI_Info info;
+    OK(MPI_File_write_at_all_begin(s->file, s->rank, s->data, 1, MPI_INT));
+    OK(MPI_File_write_at_all_end(s->file, s->data, &status));
+    OK(MPI_File_set_atomicity(s->file, 1));
+    OK(MPI_File_get_atomicity(s->file, &flag));
+    CHECK(flag);
+    for (int i = 0; i < LEFT; i++)
+        s->got[i] = s->rank;
+    OK(MPI_File_write_at(s->file, 0, s->got, LEFT, MPI_INT, &status));
+    OK(MPI_File_read_at(s->file, 0, s->got, LEFT, MPI_INT, &status));
+    for (int i = 1; i < LEFT; i++)
+        CHECK(s->got[i] == s->got[0]);
+    OK(MPI_File_set_atomicity(s->file, 0));
+    OK(MPI_File_preallocate(s->file, LONG));
+    OK(MPI_File_get_size(s->file, &bytes));
+    CHECK(bytes == LONG);
+    OK(MPI_Barrier(s->all));
+    OK(MPI_File_set_size(s->file, LEFT * sizeof(int)));
+    OK(MPI_File_get_size(s->file, &bytes));
+    CHECK(bytes == LEFT * sizeof(int));
+    OK(MPI_File_get_info(s->file, &info));
+    OK(MPI_Info_get(info, "isthmus_site", sizeof site - 1, site, &flag));
+    CHECK(flag);
+    OK(MPI_Info_free(&info));
+}
+
+/* One name is one file, also for who opens it alone or deletes it. */
+static inline void stored_again(struct stored *s, const char *name)
+{
+    int value;
+    MPI_Offset bytes;
+    MPI_Status status;
+    OK(MPI_File_open(MPI_COMM_SELF, name, MPI_MODE_RDWR, MPI_INFO_NULL, &s->file));
+    OK(MPI_File_get_size(s->file, &bytes));
+    CHECK(bytes >= (MPI_Offset)(LEFT * sizeof value));
+    OK(MPI_File_read_at(s->file, 0, s->got, LEFT, MPI_INT, &status));
+    CHECK(s->got[0] >= 0 && s->got[0] < s->size && s->got[LEFT - 1] == s->got[0]);
+    OK(MPI_File_write_at(s->file, (LEFT + s->rank) * sizeof value, &s->rank, 1, MPI_INT, &status));
+    OK(MPI_File_close(&s->file));
+    OK(MPI_Barrier(s->all));
+    OK(MPI_File_open(s->all, name, MPI_MODE_RDONLY | MPI_MODE_DELETE_ON_CLOSE, MPI_INFO_NULL, &s->file));
+    OK(MPI_File_read_at(s->file, (LEFT + s->next) * sizeof value, &value, sizeof value, MPI_BYTE, &status));
+    CHECK(value == s->next);
+    OK(MPI_File_close(&s->file));
+    CHECK(class_of_error(MPI_File_open(s->all, name, MPI_MODE_RDONLY, MPI_INFO_NULL, &s->file)) == MPI_ERR_NO_SUCH_FILE);
+    OK(MPI_File_open(s->all, name, MPI_MODE_WRONLY | MPI_MODE_CREATE, MPI_INFO_NULL, &s->file));
+    OK(MPI_File_close(&s->file));
+    if (s->rank == s->size - 1)
+        OK(MPI_File_delete(name, MPI_INFO_NULL));
+    OK(MPI_Barrier(s->all));
+    CHECK(class_of_error(MPI_File_delete(name, MPI_INFO_NULL)) == MPI_ERR_NO_SUCH_FILE);
+    OK(MPI_Barrier(s->all));
+}
+
+/* `one`: rank 0 says its name. */
+static inline void stored(MPI_Comm all, const char *one)
+{
+    char name[1024];
+    int value;
+    MPI_Group group;
+    struct stored s = { .all = all, .data = malloc(LONG * sizeof value), .got = malloc(LONG * sizeof value) };
+    OK(MPI_Comm_rank(all, &s.rank));
+    OK(MPI_Comm_size(all, &s.size));
+    s.next = (s.rank + 1) % s.size;
+    for (int i = 0; i < LONG; i++)
+        s.data[i] = s.rank * 7 + i;
+    if (s.rank == 0)
+        snprintf(name, sizeof name, "%s.%d", one, (int)getpid());
+    OK(MPI_Bcast(name, sizeof name, MPI_CHAR, 0, all));
+    CHECK(class_of_error(MPI_File_open(all, name, MPI_MODE_RDONLY, MPI_INFO_NULL, &s.file)) == MPI_ERR_NO_SUCH_FILE);
+    if (s.size > 1)
+        CHECK(class_of_error(MPI_File_open(all, name, s.rank ? MPI_MODE_RDWR : MPI_MODE_RDONLY, MPI_INFO_NULL, &s.file)) == MPI_ERR_NOT_SAME);
+    OK(MPI_File_open(all, name, MPI_MODE_RDWR | MPI_MODE_CREATE | MPI_MODE_EXCL, MPI_INFO_NULL, &s.file));
+    OK(MPI_File_get_group(s.file, &group));
+    OK(MPI_Group_size(group, &value));
+    CHECK(value == s.size);
+    OK(MPI_Group_rank(group, &value));
+    CHECK(value == s.rank);
+    OK(MPI_Group_free(&group));
+    stored_together(&s);
+    stored_alone(&s);
+    stored_shared(&s);
+    stored_states(&s);
+    OK(MPI_File_close(&s.file));
+    stored_again(&s, name);
+    free(s.data);
+    free(s.got);
+}
+
+/* A file that is still open when the groups disconnect keeps its processes connected until it is closed. */
+static inline MPI_File opened_on_both(MPI_Comm inter, int high)
+{
+    MPI_Comm all;
+    MPI_File file;
+    char name[64];
+    int rank;
+    OK(MPI_Intercomm_merge(inter, high, &all));
+    OK(MPI_Comm_rank(all, &rank));
+    if (rank == 0)
+        snprintf(name, sizeof name, "kept.%d", (int)getpid());
+    OK(MPI_Bcast(name, sizeof name, MPI_CHAR, 0, all));
+    OK(MPI_File_open(all, name, MPI_MODE_RDWR | MPI_MODE_CREATE | MPI_MODE_DELETE_ON_CLOSE, MPI_INFO_NULL, &file));
+    OK(MPI_Comm_free(&all));
+    return file;
+}
+
+static inline void used_after(MPI_File file)
+{
+    int rank, value = -1;
+    MPI_Group group;
+    OK(MPI_File_get_group(file, &group));
+    OK(MPI_Group_rank(group, &rank));
+    OK(MPI_Group_free(&group));
+    OK(MPI_File_write_ordered(file, &rank, 1, MPI_INT, MPI_STATUS_IGNORE));
+    OK(MPI_File_seek_shared(file, 0, MPI_SEEK_SET));
+    OK(MPI_File_read_ordered(file, &value, 1, MPI_INT, MPI_STATUS_IGNORE));
+    CHECK(value == rank);
+    OK(MPI_File_close(&file));
+}
+
 /* All of both groups in one communicator. */
 static inline void merged(MPI_Comm inter, int high)
 {
@@ -147,6 +367,8 @@ static inline void merged(MPI_Comm inter, int high)
     OK(MPI_Comm_size(node, &result));
     CHECK(result <= size);
     exposed(copy, result == size);
+    stored(copy, "both");
+    stored(half, "half");
     OK(MPI_Allreduce(MPI_IN_PLACE, &sum, 1, MPI_INT, MPI_SUM, node));
     /* Levels: all are in one wide area; colours are equal at all members. */
     int *depths, **colors;
@@ -172,6 +394,8 @@ static inline void collective(MPI_Comm inter)
     OK(MPI_Comm_rank(inter, &rank));
     OK(MPI_Comm_size(inter, &size));
     OK(MPI_Comm_remote_size(inter, &remote));
+    MPI_File file;
+    CHECK(class_of_error(MPI_File_open(inter, "between", MPI_MODE_RDWR | MPI_MODE_CREATE, MPI_INFO_NULL, &file)) == MPI_ERR_COMM);
     OK(MPI_Barrier(inter));
     OK(MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, inter));
     CHECK(sum == remote * (remote - 1) / 2);

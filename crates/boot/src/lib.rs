@@ -27,7 +27,7 @@ mod vendor;
 pub use asking::AskError;
 pub use helper::Helper;
 pub use leader::Leader;
-pub use running::{Hearer, Running, Taker};
+pub use running::{Hearer, Running};
 
 /// Why this process could not become, or remain, an MPI process.
 #[derive(Clone, Debug, PartialEq, Eq)]

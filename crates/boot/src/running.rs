@@ -13,7 +13,7 @@ use isthmus_core::faults::set_asker;
 use isthmus_core::joining::set_reacher;
 use isthmus_core::links::Measuring;
 use isthmus_core::world::World;
-use isthmus_engine::{Engine, Job, Machine, Maker, Policy, Processes, Setup, Shared, register_later, set_goes_on};
+use isthmus_engine::{Engine, Job, Maker, Policy, Processes, Setup, Shared, register_later, set_goes_on};
 use isthmus_identity::{Identity, KeyPair, derived};
 use isthmus_lock::OneAtATime;
 use isthmus_net::{ArrivalHook, Config, Listener, Prober, Reach};
@@ -64,25 +64,13 @@ pub struct Running {
 pub struct Hearer {
     /// Its number ([`isthmus_wire::frame::protocol`]).
     pub protocol: u8,
-    /// Who takes its frames.
-    pub taker: Taker,
+    /// Makes what takes its frames, when it is needed.
+    pub make: Maker,
 }
 
-/// What takes frames of a protocol.
-pub enum Taker {
-    /// A machine in jobs of several machines.
-    BetweenSites(Box<dyn Machine>),
-    /// One that is made when it is needed.
-    Later(Maker),
-}
-
-fn register(engine: &mut Engine, hearers: Vec<Hearer>, sites: usize) {
-    for Hearer { protocol, taker } in hearers {
-        match taker {
-            Taker::BetweenSites(machine) if sites > 1 => engine.register(protocol, machine),
-            Taker::BetweenSites(_) => {}
-            Taker::Later(make) => register_later(engine, protocol, make),
-        }
+fn register(engine: &mut Engine, hearers: Vec<Hearer>) {
+    for Hearer { protocol, make } in hearers {
+        register_later(engine, protocol, make);
     }
 }
 
@@ -148,7 +136,7 @@ impl Running {
             guests: false,
         };
         let mut engine = Engine::new(setup);
-        register(&mut engine, hearers, 1);
+        register(&mut engine, hearers);
         let engine = shared(engine, policy, promise);
         let id = abroad::random().map_err(BootError::System)?;
         let world = Arc::new(World::new(0, Arc::new(places), engine).with_id(id));
@@ -241,7 +229,7 @@ impl Running {
             .clone()
             .map(|prober| -> Measuring { Box::new(move |settled| survey::measured(&prober, &topology, me, settled)) });
         let mut engine = Engine::new(setup);
-        register(&mut engine, hearers, places.subjobs.len());
+        register(&mut engine, hearers);
         let mut native_world = None;
         if let Some(native) = native {
             engine = engine.with_native(Box::new(native), everybody);

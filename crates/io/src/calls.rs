@@ -4,7 +4,7 @@
 //!
 //! ```text
 //!  caller                                        first process at the site
-//!    | knock: number, bytes of the call  ---------->|  a frame of a protocol of its own
+//!    | knock: meeting, number, bytes of the call -->|  a frame of a protocol of its own
 //!    | call: what, path  -------------------------->|  a message about files, with that number
 //!    |<------------------- answer: class, text, bytes
 //! ```
@@ -16,12 +16,12 @@ use std::sync::{Arc, OnceLock};
 use std::task::Poll;
 
 use isthmus_abi::constants as abi;
-use isthmus_core::comm;
+use isthmus_core::comm::Whereabouts;
 use isthmus_core::error::{Error, Result};
 use isthmus_core::fail;
 use isthmus_core::info::Info;
 use isthmus_core::world::World;
-use isthmus_engine::{Core, Machine, Peer, Port, Taken, with_port};
+use isthmus_engine::{Core, Machine, Maker, Peer, Port, Taken, awaken, with_port};
 use isthmus_wire::file::{ANSWER, Answer, Call, MAX_CALL, MAX_TEXT, Path};
 use isthmus_wire::frame::{Header, Kind, protocol};
 
@@ -40,6 +40,8 @@ const MOST: usize = 256;
 /// Tags of answers: with the number of the call.
 const ANSWERS: i32 = 1 << 30;
 const NUMBERS: u32 = (1 << 20) - 1;
+/// A knock has the number of the call, and above these bits that of those among whom it is: 0 is the job's world.
+const AMONG: u32 = 32;
 
 /// Numbers of this process's calls.
 static NUMBER: AtomicU32 = AtomicU32::new(0);
@@ -49,14 +51,18 @@ static NUMBER: AtomicU32 = AtomicU32::new(0);
 pub struct Calls(Arc<OnceLock<&'static World>>);
 
 impl Calls {
-    /// What hears them. It is registered with the engine as [`protocol::FILES`] before anybody can call.
-    pub fn machine(&self) -> Box<dyn Machine> {
-        Box::new(FileCalls {
-            world: self.0.clone(),
-            knocks: Vec::new(),
-            answers: Vec::new(),
-            services: Vec::new(),
-            guests: Arc::default(),
+    /// What hears them, when somebody calls. It is registered with the engine as [`protocol::FILES`] before anybody
+    /// can.
+    pub fn machine(&self) -> Maker {
+        let world = self.0.clone();
+        Box::new(|| {
+            Box::new(FileCalls {
+                world,
+                knocks: Vec::new(),
+                answers: Vec::new(),
+                services: Vec::new(),
+                guests: Arc::default(),
+            })
         })
     }
 
@@ -70,6 +76,8 @@ impl Calls {
 
 struct ComingCall {
     from: Peer,
+    /// Those among whom it is, by their number.
+    among: u32,
     number: u32,
     bytes: u32,
 }
@@ -86,7 +94,7 @@ struct FileCalls {
 
 impl Machine for FileCalls {
     fn frame(&mut self, port: &mut Port<'_>, peer: Peer, header: &Header, _: &[u8]) -> Taken {
-        let (number, bytes) = (header.token, header.context);
+        let (number, bytes) = (header.token & u64::from(u32::MAX), header.context);
         let knocks = self.knocks.iter().filter(|knock| knock.from == peer).count();
         let answers = self.answers.iter().filter(|(from, _)| *from == peer).count();
         if number > u64::from(NUMBERS) || bytes as usize > MAX_CALL || knocks + answers >= MOST {
@@ -95,6 +103,7 @@ impl Machine for FileCalls {
         }
         self.knocks.push(ComingCall {
             from: peer,
+            among: (header.token >> AMONG) as u32,
             number: number as u32,
             bytes,
         });
@@ -103,11 +112,13 @@ impl Machine for FileCalls {
 
     fn advance(&mut self, core: &mut Core) -> bool {
         if let Some(world) = self.world.get().filter(|_| !self.knocks.is_empty()) {
-            let begun = self
-                .knocks
-                .drain(..)
-                .filter_map(|knock| Some((knock.from, begin(world, knock, &self.guests)?)));
-            self.answers.extend(begun);
+            for knock in std::mem::take(&mut self.knocks) {
+                let from = knock.from;
+                match begin(world, knock, &self.guests) {
+                    Some(answer) => self.answers.push((from, answer)),
+                    None => core.accuse(from, "a call about files among processes that it does not belong to"),
+                }
+            }
         }
         let before = self.answers.len() + self.services.len();
         // An answer that cannot be given is lost with who waits for it.
@@ -118,11 +129,12 @@ impl Machine for FileCalls {
     }
 }
 
-/// `None`: it comes from outside of the job.
+/// `None`: it comes from a process that is not among those whom it names.
 fn begin(world: &'static World, knock: ComingCall, guests: &Arc<Guests>) -> Option<Driver> {
     let guests = guests.clone();
-    let from = world.rank_of(knock.from)?;
-    let driver = task::driven(world, &world.files(), |post| {
+    let all = Whereabouts::numbered(world, knock.among)?;
+    let from = all.rank_of(knock.from)?;
+    let driver = task::driven(world, &all.files(), |post| {
         Box::pin(async move {
             let coming = post.receive(Some(from), knock.number as i32, knock.bytes as usize);
             let heard = std::future::poll_fn(|_| coming.heard().map_or(Poll::Pending, Poll::Ready)).await;
@@ -131,13 +143,13 @@ fn begin(world: &'static World, knock: ComingCall, guests: &Arc<Guests>) -> Opti
                 Heard::TooLong(_) => Vec::new(),
                 Heard::Nobody => return Ok(0),
             };
-            let Some(call) = Call::decode(&call).ok().filter(|call| may(world, from, call)) else {
+            let Some(call) = Call::decode(&call).ok().filter(|call| may(&all, from, call)) else {
                 post.accuse(from, "a call about a file that it may not make");
                 return Ok(0);
             };
             let path = Shown::given(&call.path().bytes);
-            let done = answer(world, &post, from, call, &guests).await;
-            let answer = done.map_err(|error| error::named(error, &path, own(world)));
+            let done = answer(&all, &post, from, call, &guests).await;
+            let answer = done.map_err(|error| error::named(error, &path, own(&all)));
             let answer = answer.map_or_else(
                 |error| Answer::of_error(error.class as u32, error.to_string()),
                 |()| Answer::default(),
@@ -151,26 +163,44 @@ fn begin(world: &'static World, knock: ComingCall, guests: &Arc<Guests>) -> Opti
 }
 
 /// Whether a process may make such a call. Who opens a file for others is the first of them, has made their
-/// communicator, and all of them are processes of the job: nobody asks a guest to take messages of others.
-fn may(world: &World, from: u32, call: &Call) -> bool {
+/// communicator, and all of them are known: nobody asks a guest to take messages of others.
+fn may(all: &Whereabouts<'_>, from: u32, call: &Call) -> bool {
     let Call::Open(open) = call else { return true };
     let inside =
-        |&(first, count): &(u32, u32)| count > 0 && first.checked_add(count).is_some_and(|end| end <= world.size());
+        |&(first, count): &(u32, u32)| count > 0 && first.checked_add(count).is_some_and(|end| end <= all.count());
     let members: u64 = open.members.iter().map(|(_, count)| u64::from(*count)).sum();
-    let own = |&(first, count): &(u32, u32)| (first..first.saturating_add(count)).contains(&world.rank());
+    let me = all.rank_of(all.world().me());
+    let own = |&(first, count): &(u32, u32)| me.is_some_and(|me| (first..first.saturating_add(count)).contains(&me));
     open.members.first().is_some_and(|(first, _)| *first == from)
         && open.members.iter().all(inside)
-        && members <= u64::from(world.size())
+        && members <= u64::from(all.count())
         && !open.members.iter().any(own)
-        && comm::may_name(world, from, open.context)
+        && all.may_name(from, open.context)
 }
 
-async fn answer(world: &'static World, post: &Post, from: u32, call: Call, guests: &Arc<Guests>) -> Result<()> {
+/// Who is of another job uses only what this process has opened itself together with it.
+fn check(all: &Whereabouts<'_>, from: Option<Peer>, path: &Path) -> Result<()> {
+    let job = |peer| all.world_of(peer);
+    if from.is_some_and(|from| job(from) == job(all.world().me())) || homes::is_shared(all, &path.bytes) {
+        return Ok(());
+    }
+    fail!(
+        abi::MPI_ERR_ACCESS,
+        "the process there, which is of another job, has not opened a file of this name together with processes of this one: open it there \
+         with a communicator of both jobs first"
+    )
+}
+
+async fn answer(all: &Whereabouts<'static>, post: &Post, from: u32, call: Call, guests: &Arc<Guests>) -> Result<()> {
+    let peer = all.peer(from);
+    check(all, peer, call.path())?;
+    let all = all.clone();
     match call {
-        Call::Delete(path) => post.disk(move || remove_for(world, from, &path)).await,
+        Call::Delete(path) => post.disk(move || remove_for(&all, from, &path)).await,
         Call::Open(open) => {
-            let place = guests.place(from, open.context)?;
-            let file = post.disk(move || File::hosted(world, &open)).await?;
+            let world = all.world();
+            let place = guests.place(peer.map_or(from, Peer::number), open.context)?;
+            let file = post.disk(move || File::hosted(&all, &open)).await?;
             let channel = file.processes.channel().clone();
             let service = Service::of(file);
             let service = task::driven(world, &channel, |post| {
@@ -183,33 +213,38 @@ async fn answer(world: &'static World, post: &Post, from: u32, call: Call, guest
 }
 
 /// This process, and its site.
-fn own(world: &World) -> Whose<'_> {
+fn own<'a>(all: &'a Whereabouts<'_>) -> Whose<'a> {
     Whose {
-        rank: world.rank(),
-        site: Site::of(world, world.me())
-            .filter(|_| Site::are_several(world))
-            .map(|site| site.name),
+        rank: all.world().rank(),
+        site: Site::own(all).filter(|_| Site::are_several(all)).map(|site| site.name),
     }
 }
 
 /// Deletes a file of this process's site.
-fn remove(world: &World, path: &Path) -> Result<()> {
+fn remove(all: &Whereabouts<'_>, path: &Path) -> Result<()> {
     let path = name::local(path)?;
-    std::fs::remove_file(&*path).map_err(|what| error::error("delete", &path, own(world), &what))
+    std::fs::remove_file(&*path).map_err(|what| error::error("delete", &path, own(all), &what))
 }
 
 /// Deletes a file of this process's site for a process of another one, by its rank.
-fn remove_for(world: &World, whose: u32, path: &Path) -> Result<()> {
+fn remove_for(all: &Whereabouts<'_>, whose: u32, path: &Path) -> Result<()> {
     let path = name::local(path)?;
     let whose = Whose {
         rank: whose,
-        ..own(world)
+        ..own(all)
     };
     allowed::remove(&path).map_err(|refused| refused.told("delete", &path, whose))
 }
 
-/// Asks a process, and waits for its answer.
-pub(crate) fn ask(world: &'static World, whom: u32, call: &Call) -> Result<()> {
+/// Asks one of these processes, and waits for its answer.
+pub(crate) fn ask(all: &Whereabouts<'static>, whom: u32, call: &Call) -> Result<()> {
+    let world = all.world();
+    let Some(peer) = all.peer(whom) else {
+        fail!(
+            abi::MPI_ERR_INTERN,
+            "nobody has rank {whom} among those who may have it"
+        );
+    };
     let bytes = call.encode();
     if bytes.len() > MAX_CALL {
         fail!(
@@ -219,13 +254,15 @@ pub(crate) fn ask(world: &'static World, whom: u32, call: &Call) -> Result<()> {
         );
     }
     let number = NUMBER.fetch_add(1, Ordering::Relaxed) & NUMBERS;
-    let knock = Header::control(Kind::Protocol, number.into(), bytes.len() as u64, 0);
+    let token = u64::from(all.number()) << AMONG | u64::from(number);
+    let knock = Header::control(Kind::Protocol, token, bytes.len() as u64, 0);
     let mut engine = world.engine().lock();
-    with_port(&mut engine, protocol::FILES, |port| port.tell(world.peer(whom), knock));
+    awaken(&mut engine, protocol::FILES);
+    with_port(&mut engine, protocol::FILES, |port| port.tell(peer, knock));
     drop(engine);
     let place = Arc::new(OnceLock::new());
     let result = place.clone();
-    let asked = task::run(world, &world.files(), |post| {
+    let asked = task::run(world, &all.files(), |post| {
         Box::pin(async move {
             let answer = post.receive(Some(whom), ANSWERS | number as i32, ANSWER + MAX_TEXT);
             post.send(whom, number as i32, bytes).sent().await?;
@@ -234,10 +271,7 @@ pub(crate) fn ask(world: &'static World, whom: u32, call: &Call) -> Result<()> {
         })
     });
     asked.map_err(|error| {
-        let (me, site) = (
-            world.rank(),
-            Site::of(world, world.peer(whom)).map_or("", |site| site.name),
-        );
+        let (me, site) = (world.rank(), Site::of(all, peer).map_or("", |site| site.name));
         Error::new(
             error.class,
             format!("rank {me} got no result for its call to site {site}: {error}"),
@@ -268,15 +302,21 @@ pub fn delete(world: &'static World, name: &[u8], info: &Info, scope: Scope) -> 
 
 fn deleted(world: &'static World, name: &[u8], info: &Info, scope: Scope) -> Result<()> {
     let Name { site, path } = Name::new(name, info)?;
-    let here = Site::of(world, world.me());
+    let job = Whereabouts::in_world(world);
+    let here = Site::own(&job);
     let whom = match site {
         Some(site) if here.is_some_and(|here| here.is_called(&site)) => None,
-        Some(site) => Some(name::first_at(world, &site)?),
-        None if scope == Scope::Job => homes::find(world, &path.bytes),
+        Some(site) => Some((job.clone(), name::first_at(&job, &site)?)),
+        None if scope == Scope::Job => match homes::find(&job, &path.bytes) {
+            Some(rank) => Some((job.clone(), rank)),
+            None => homes::abroad(world, &path.bytes),
+        },
         None => None,
     };
-    match whom.filter(|whom| Site::of(world, world.peer(*whom)) != here) {
-        None => remove(world, &path),
-        Some(whom) => ask(world, whom, &Call::Delete(path)),
+    let is_elsewhere =
+        |(all, rank): &(Whereabouts<'_>, u32)| all.peer(*rank).and_then(|peer| Site::of(all, peer)) != here;
+    match whom.filter(is_elsewhere) {
+        None => remove(&job, &path),
+        Some((all, whom)) => ask(&all, whom, &Call::Delete(path)),
     }
 }

@@ -5,10 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use isthmus_abi::constants as abi;
-use isthmus_core::comm;
+use isthmus_core::comm::Whereabouts;
 use isthmus_core::error::Result;
 use isthmus_core::fail;
-use isthmus_core::world::World;
 use isthmus_engine::Peer;
 use isthmus_wire::file::Open;
 
@@ -22,11 +21,12 @@ use crate::name::{self, Site};
 use crate::processes::Processes;
 
 impl File {
-    /// As a guest of those who open: has the file open for them. `me`: this process.
-    pub(crate) fn hosted(world: &'static World, open: &Open) -> Result<Arc<Self>> {
+    /// As a guest of those who open: has the file open for them. Their ranks are those among `all`.
+    pub(crate) fn hosted(all: &Whereabouts<'static>, open: &Open) -> Result<Arc<Self>> {
+        let world = all.world();
         let mode = Mode::new(open.amode)?;
         let path = name::local(&open.path)?;
-        let site = Site::of(world, world.me()).map_or("", |site| site.name);
+        let site = Site::own(all).map_or("", |site| site.name);
         let whose = Whose {
             rank: world.rank(),
             site: Some(site),
@@ -35,21 +35,21 @@ impl File {
             .members
             .iter()
             .flat_map(|&(first, count)| first..first.saturating_add(count));
-        let hosts: Vec<Peer> = ranks
-            .take(world.size() as usize + 1)
-            .map(|rank| world.peer(rank))
+        let hosts: Option<Vec<Peer>> = ranks
+            .take(all.count() as usize + 1)
+            .map(|rank| all.peer(rank))
             .collect();
-        if hosts.is_empty() || hosts.iter().any(|peer| world.rank_of(*peer).is_none()) {
-            fail!(abi::MPI_ERR_INTERN, "processes that are not of this job open it")
-        }
+        let Some(hosts) = hosts.filter(|hosts| !hosts.is_empty()) else {
+            fail!(abi::MPI_ERR_INTERN, "processes that are not known there open it")
+        };
         // Nothing is made for those who may not have it.
         let disk =
             allowed::open(&path, mode, open.permissions, true).map_err(|refused| refused.told("open", &path, whose))?;
-        let processes = Processes::hosted(world, comm::of_guest(world, &hosts, open.context));
+        let processes = Processes::hosted(world, all.of_guest(&hosts, open.context));
         let known = Known {
             path,
             site: site.to_owned(),
-            names_site: Site::are_several(world),
+            names_site: Site::are_several(all),
             rank: world.rank(),
             mode,
             serves: Serves::Others,

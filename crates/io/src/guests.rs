@@ -50,7 +50,7 @@ impl Guests {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Room for a file that this rank opens for others.
+    /// Room for a file that this process, by its number here, opens for others.
     pub(crate) fn place(self: &Arc<Self>, by: u32, context: u32) -> Result<OpenFile> {
         let limit = getrlimit(Resource::Nofile).current.unwrap_or(USUAL);
         self.place_of(by, context, limit)
@@ -60,15 +60,12 @@ impl Guests {
         let open = &mut self.lock().open;
         let theirs = open.iter().filter(|(rank, _)| *rank == by).count() as u64;
         if open.contains(&(by, context)) {
-            fail!(
-                abi::MPI_ERR_INTERN,
-                "rank {by} has it open for the same processes already"
-            )
+            fail!(abi::MPI_ERR_INTERN, "it is open for the same processes already")
         }
         if theirs >= limit / EACH || open.len() as u64 >= limit / ALL {
             fail!(
                 abi::MPI_ERR_NO_MEM,
-                "for other sites {} files are open there, {theirs} of them by rank {by}, and a process may have {limit} open: close \
+                "for other sites {} files are open there, {theirs} of them by the process that asks, and a process may have {limit} open: close \
                  some, or raise the limit there (ulimit -n)",
                 open.len()
             )

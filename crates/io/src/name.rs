@@ -6,10 +6,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use isthmus_abi::constants as abi;
+use isthmus_core::comm::Whereabouts;
 use isthmus_core::error::Result;
 use isthmus_core::fail;
 use isthmus_core::info::Info;
-use isthmus_core::world::World;
 use isthmus_engine::Peer;
 use isthmus_wire::file::Path;
 
@@ -140,41 +140,58 @@ fn write_shown(f: &mut std::fmt::Formatter<'_>, quoted: &str) -> std::fmt::Resul
 }
 
 /// Where a process is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Site<'a> {
+    /// Its world: what is at a site of one job is there for this job. Others see it by themselves, or go through it.
+    world: [u8; 16],
     /// The machine's own name.
     pub(crate) name: &'a str,
-    /// Its local area.
+    /// Its local area, as its job calls it.
+    area: &'a str,
+    /// The same as all call it who know each other: equal where areas of two jobs are one.
     pub(crate) lan: &'a str,
 }
 
+impl PartialEq for Site<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        (self.world, self.name, self.area) == (other.world, other.name, other.area)
+    }
+}
+
 impl<'a> Site<'a> {
-    /// Of a process of the job.
-    pub(crate) fn of(world: &'a World, peer: Peer) -> Option<Self> {
-        let place = world.place_of(peer)?;
-        let subjob = world.places().subjobs.get(place.subjob as usize)?;
+    /// Of one of these processes.
+    pub(crate) fn of(all: &'a Whereabouts<'_>, peer: Peer) -> Option<Self> {
+        let number = all.place(peer)?.subjob;
+        let subjob = all.table().subjobs.get(number as usize)?;
         Some(Self {
+            world: all.world_of(peer)?,
             name: &subjob.name,
+            area: all.area(number)?,
             lan: &subjob.lan,
         })
     }
 
-    /// Whether the job has more than one.
-    pub(crate) fn are_several(world: &World) -> bool {
-        world.places().subjobs.len() > 1
+    /// Of this process.
+    pub(crate) fn own(all: &'a Whereabouts<'_>) -> Option<Self> {
+        Self::of(all, all.world().me())
+    }
+
+    /// Whether these processes have more than one.
+    pub(crate) fn are_several(all: &Whereabouts<'_>) -> bool {
+        all.table().subjobs.len() > 1
     }
 
     /// Whether a user who writes that means it.
     pub(crate) fn is_called(self, site: &str) -> bool {
-        self.name == site || self.lan == site
+        self.name == site || self.area == site
     }
 }
 
-/// The first process of the job at a site, by its rank in MPI_COMM_WORLD.
-pub(crate) fn first_at(world: &World, site: &str) -> Result<u32> {
+/// The first process at a site, by its rank among these.
+pub(crate) fn first_at(all: &Whereabouts<'_>, site: &str) -> Result<u32> {
     let mut names: Vec<&str> = Vec::new();
-    for rank in 0..world.size() {
-        let Some(known) = Site::of(world, world.peer(rank)) else {
+    for rank in 0..all.count() {
+        let Some(known) = all.peer(rank).and_then(|peer| Site::of(all, peer)) else {
             continue;
         };
         if known.is_called(site) {
@@ -184,9 +201,10 @@ pub(crate) fn first_at(world: &World, site: &str) -> Result<u32> {
             names.push(known.name);
         }
     }
+    let whose = if all.have_met() { "connected jobs" } else { "job" };
     fail!(
         abi::MPI_ERR_BAD_FILE,
-        "no process of the job is at a site named {site:?}; its sites are {names:?}; a file elsewhere has to be copied: isthmus cp, or an \
+        "no process of the {whose} is at a site named {site:?}; its sites are {names:?}; a file elsewhere has to be copied: isthmus cp, or an \
          input of the job"
     )
 }

@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 
 use isthmus_abi::constants as abi;
-use isthmus_core::comm::{Comm, create};
+use isthmus_core::comm::{Comm, Whereabouts, create};
 use isthmus_core::error::{Error, Result};
 use isthmus_core::fail;
 use isthmus_core::info::Info;
@@ -32,7 +32,7 @@ use crate::hints::Hints;
 use crate::homes;
 use crate::mode::Mode;
 use crate::name::{self, Name, Scope, Shown, Site};
-use crate::processes::Processes;
+use crate::processes::{Processes, Reach};
 use crate::same::First;
 use crate::service::Service;
 use crate::task::{self, Post};
@@ -46,32 +46,34 @@ const OPENING: i32 = 0;
 const IS_FAR: u64 = 0;
 const REACHES: u64 = 1;
 const HAS_ANOTHER: u64 = 2;
-/// Far, and at another site than the opener.
+/// Far, and at another site than the opener, or of another job.
 const IS_OUTSIDE: u64 = 3;
+/// It is the opener's file, which may not be used through this process by all for whom the opener has it open.
+const REACHES_ALONE: u64 = 4;
 
 /// The process that opens first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Opener {
     /// One of the communicator.
     Member(u32),
-    /// One of the job, by its rank in MPI_COMM_WORLD: the communicator has none at the file's site.
+    /// Another one of those whom all know, by its rank among them: the communicator has none at the file's site.
     Guest(u32),
 }
 
 impl Opener {
-    /// At the site that a name says.
-    fn at(world: &World, comm: &Comm, site: &str) -> Result<Self> {
-        let is_there = |peer: &Peer| Site::of(world, *peer).is_some_and(|own| own.is_called(site));
+    /// At the site that a name says. Where sites of two jobs are called so, it is that of the lower rank.
+    fn at(all: &Whereabouts<'_>, comm: &Comm, site: &str) -> Result<Self> {
+        let is_there = |peer: &Peer| Site::of(all, *peer).is_some_and(|own| own.is_called(site));
         match comm.group().members().iter().position(is_there) {
             Some(rank) => Ok(Self::Member(rank as u32)),
-            None => name::first_at(world, site).map(Self::Guest),
+            None => name::first_at(all, site).map(Self::Guest),
         }
     }
 
     /// At the site of who has opened that name before.
-    fn again(world: &World, comm: &Comm, before: u32) -> Self {
-        let site = Site::of(world, world.peer(before));
-        let is_there = |peer: &Peer| Site::of(world, *peer) == site;
+    fn again(all: &Whereabouts<'_>, comm: &Comm, before: u32) -> Self {
+        let site = all.peer(before).and_then(|peer| Site::of(all, peer));
+        let is_there = |peer: &Peer| Site::of(all, *peer) == site;
         let member = comm.group().members().iter().position(is_there);
         member.map_or(Self::Guest(before), |rank| Self::Member(rank as u32))
     }
@@ -84,23 +86,18 @@ impl Opener {
         }
     }
 
-    fn peer(self, world: &World, comm: &Comm) -> Option<Peer> {
+    fn peer(self, all: &Whereabouts<'_>, comm: &Comm) -> Option<Peer> {
         match self {
             Self::Member(rank) => comm.group().members().get(rank as usize).copied(),
-            Self::Guest(rank) => Some(world.peer(rank)),
+            Self::Guest(rank) => all.peer(rank),
         }
     }
-}
-
-/// The site of a process of a communicator.
-fn site_of<'a>(world: &'a World, comm: &Comm, rank: u32) -> Option<Site<'a>> {
-    Site::of(world, *comm.group().members().get(rank as usize)?)
 }
 
 /// What opening comes to.
 struct Opened {
     disk: Option<SystemFile>,
-    reach: Vec<bool>,
+    reach: Vec<Reach>,
     /// Who has opened it first.
     opener: Option<Peer>,
     /// Who has the file open for all.
@@ -119,16 +116,16 @@ struct Wish {
     checked: Result<Mode>,
     /// The one at the site that the name says; `None`: it says none.
     named: Option<Opener>,
-    /// Who has opened a file of this name before, by the rank in MPI_COMM_WORLD.
+    /// Who has opened a file of this name before, by the rank among those whom all know.
     before: Option<u32>,
     path: Shown,
     sent: FilePath,
 }
 
 impl Wish {
-    fn new(world: &World, comm: &Comm, name: Result<Name>, amode: i32, scope: Scope) -> Self {
+    fn new(all: &Whereabouts<'_>, comm: &Comm, name: Result<Name>, amode: i32, scope: Scope) -> Self {
         let placed = name.and_then(|name| {
-            let opener = name.site.as_deref().map(|site| Opener::at(world, comm, site));
+            let opener = name.site.as_deref().map(|site| Opener::at(all, comm, site));
             Ok((opener.transpose()?, name::local(&name.path)?, name.path))
         });
         let (named, checked) = match &placed {
@@ -136,11 +133,11 @@ impl Wish {
             Err(error) => (None, Err(error.clone())),
         };
         let (path, sent) = placed.map_or_else(|_| Default::default(), |(_, path, sent)| (path, sent));
-        let asks = scope == Scope::Job && checked.is_ok() && named.is_none() && homes::is_own(world, comm);
+        let asks = scope == Scope::Job && checked.is_ok() && named.is_none();
         Self {
             amode,
             scope,
-            before: asks.then(|| homes::find(world, &sent.bytes)).flatten(),
+            before: asks.then(|| homes::find(all, &sent.bytes)).flatten(),
             checked,
             named,
             path,
@@ -171,8 +168,8 @@ impl Wish {
 
     /// The same outcome for all from what all have said: no error anywhere, and equal arguments; then what the first
     /// process says that has opened that name before. Tells of errors in two phases.
-    fn agreed(&self, world: &'static World, heard: &create::Heard) -> Result<Option<u32>> {
-        let (members, words) = (opening(world, &heard.comm), self.words());
+    fn agreed(&self, all: &Whereabouts<'static>, heard: &create::Heard) -> Result<Option<u32>> {
+        let (world, members, words) = (all.world(), opening(all, &heard.comm), self.words());
         let me = members.me;
         let word = |said: &[u8], at: usize| crate::group::word(said.get(8 * at..).unwrap_or_default());
         if heard.said.iter().any(|said| word(said, 0) != 0) {
@@ -193,13 +190,15 @@ impl Wish {
             );
         }
         let before = heard.said.iter().map(|said| word(said, 3)).find(|before| *before != 0);
-        Ok(before.and_then(|before| u32::try_from(before - 1).ok()))
+        let before = before.and_then(|before| u32::try_from(before - 1).ok());
+        Ok(before.filter(|before| *before < all.count()))
     }
 }
 
 /// What a process needs to open.
 struct Wanted {
-    world: &'static World,
+    /// All whom the processes know that open it.
+    all: Whereabouts<'static>,
     comm: Arc<Comm>,
     mode: Mode,
     /// What a guest is told.
@@ -215,7 +214,7 @@ struct Wanted {
 
 impl Wanted {
     fn run(self, members: Members) -> Result<Opened> {
-        let (world, comm) = (self.world, self.comm.clone());
+        let (world, comm) = (self.all.world(), self.comm.clone());
         let place = Arc::new(OnceLock::new());
         let result = place.clone();
         task::run(world, comm.channel(), |post| {
@@ -242,7 +241,7 @@ impl Wanted {
             Err(what) => {
                 let whose = Whose {
                     rank: me,
-                    site: site.map(|site| site.name).filter(|_| Site::are_several(self.world)),
+                    site: site.map(|site| site.name).filter(|_| Site::are_several(&self.all)),
                 };
                 Err(error::error("open", &self.path, whose, &what))
             }
@@ -251,8 +250,8 @@ impl Wanted {
 
     /// Two exchanges: what the opener has open; who reaches it.
     async fn open(self, post: &Post, members: &Members) -> Result<Opened> {
-        let site = self.opener.peer(self.world, &self.comm);
-        let site = site.and_then(|peer| Site::of(self.world, peer));
+        let site = self.opener.peer(&self.all, &self.comm);
+        let site = site.and_then(|peer| Site::of(&self.all, peer));
         let opener = match self.opener {
             Opener::Member(rank) => rank,
             Opener::Guest(guest) => return self.open_by(guest, post, members).await,
@@ -276,13 +275,14 @@ impl Wanted {
             }
         }
         let is_same = members.me == opener || from_opener.is_same(disk.as_ref());
-        // Who cannot serve all whom the opener serves uses the file through it.
-        let reaches = is_same && (known.is_allowed || !from_opener.is_allowed);
-        let own = Site::of(self.world, self.world.me());
+        // Who cannot serve all whom the opener serves serves nobody.
+        let serves = known.is_allowed || !from_opener.is_allowed;
+        let own = Site::own(&self.all);
         let is_near = site.map(|site| site.lan) == own.map(|own| own.lan);
-        let says = match reaches {
-            true => REACHES,
-            false if is_near && !self.alike && !is_same => HAS_ANOTHER,
+        let says = match is_same {
+            true if serves => REACHES,
+            true => REACHES_ALONE,
+            false if is_near && !self.alike => HAS_ANOTHER,
             false if site != own => IS_OUTSIDE,
             false => IS_FAR,
         };
@@ -310,8 +310,8 @@ impl Wanted {
         }
         Ok(Opened {
             serves: if known.is_allowed { Serves::All } else { Serves::Site },
-            disk: disk.filter(|_| reaches),
-            reach: all.iter().map(|said| *said == REACHES).collect(),
+            disk: disk.filter(|_| is_same),
+            reach: all.iter().map(|said| Reach::of(*said)).collect(),
             opener: self.comm.group().members().get(opener as usize).copied(),
             guest: None,
             layout: from_opener.layout,
@@ -322,19 +322,30 @@ impl Wanted {
     /// Through a guest, whom rank 0 asks for all.
     async fn open_by(self, guest: u32, post: &Post, members: &Members) -> Result<Opened> {
         let done = match members.me {
-            0 => calls::ask(self.world, guest, &Call::Open(self.open)),
+            0 => calls::ask(&self.all, guest, &Call::Open(self.open)),
             _ => Ok(()),
         };
         members.agree(post, 4, done).await?;
         Ok(Opened {
             disk: None,
-            reach: (0..=members.size).map(|rank| rank == members.size).collect(),
-            opener: Some(self.world.peer(guest)),
-            guest: Some(self.world.peer(guest)),
+            reach: Reach::of_guest(members.size),
+            opener: self.all.peer(guest),
+            guest: self.all.peer(guest),
             layout: Layout::default(),
             size: None,
             serves: Serves::Site,
         })
+    }
+}
+
+impl Reach {
+    /// From what a process says.
+    fn of(said: u64) -> Self {
+        match said {
+            REACHES => Self::ForAll,
+            REACHES_ALONE => Self::Alone,
+            _ => Self::Not,
+        }
     }
 }
 
@@ -404,55 +415,58 @@ fn opened(
     // A name with a site is one file all the same.
     let one = scope == Scope::Job || name.as_ref().is_ok_and(|name| name.site.is_some());
     let scope = if one { Scope::Job } else { Scope::Site };
-    let wish = Wish::new(world, comm, name, amode, scope);
+    let known = name.as_ref().ok().filter(|_| one && plain);
+    let abroad = known.and_then(|name| homes::abroad_if_alone(world, comm, &name.path.bytes));
+    let comm = abroad.as_deref().unwrap_or(comm);
+    let all = Whereabouts::of(world, comm);
+    let wish = Wish::new(&all, comm, name, amode, scope);
     // What everybody asks for, so that nothing is created before all have come.
     let heard = create::duplicate_and_say(world, comm, &wish.encode())?;
-    let before = wish.agreed(world, &heard)?;
+    let before = wish.agreed(&all, &heard)?;
     let mode = wish.checked?;
     let whole = heard.comm;
     let comm = match one {
         true => whole.clone(),
-        false => of_site(world, &whole)?,
+        false => of_site(&all, &whole)?,
     };
-    let unnamed = before.map_or(Opener::Member(0), |before| Opener::again(world, &comm, before));
+    let unnamed = before.map_or(Opener::Member(0), |before| Opener::again(&all, &comm, before));
     let opener = wish.named.unwrap_or(unnamed);
     all_at_one_site(&heard.said, opener, unnamed, whole.rank())?;
-    let alike = is_alike(&heard.said, &whole, opener.peer(world, &comm), digest(&wish.sent));
+    let alike = is_alike(&heard.said, &whole, opener.peer(&all, &comm), digest(&wish.sent));
     let path = wish.path;
-    let kept = (one && plain && homes::is_own(world, &comm)).then(|| wish.sent.bytes.clone());
+    let kept = (one && plain).then(|| wish.sent.bytes.clone());
     let wanted = Wanted {
-        world,
         mode,
         open: Open {
             amode,
             permissions: permissions(&info),
             context: comm.channel().context.number(),
-            members: ranges(&world.ranks_of(comm.group())),
+            members: ranges(&all.ranks_of(comm.group())),
             path: wish.sent,
         },
         opener,
         path: path.clone(),
         alike,
-        spans_kernels: spans_nodes(world, &comm),
-        spans_sites: spans_sites(world, &comm),
+        spans_kernels: spans_nodes(&all, &comm),
+        spans_sites: spans_sites(&all, &comm),
         comm: comm.clone(),
+        all: all.clone(),
     };
-    let members = opening(world, &comm);
+    let members = opening(&all, &comm);
     let sites = members.sites.clone();
     let opened = wanted.run(members);
     if !one {
-        everywhere(world, &whole, opened.as_ref().map(drop).map_err(Error::clone))?;
+        everywhere(&all, &whole, opened.as_ref().map(drop).map_err(Error::clone))?;
     }
     let opened = opened?;
-    let site = opened.opener.and_then(|peer| Site::of(world, peer));
-    let opener = opened.opener.and_then(|peer| world.rank_of(peer));
-    if let (Some(path), Some(opener)) = (kept, opener) {
-        homes::keep(world, &path, opener);
+    if let Some(path) = kept {
+        remember(&all, &path, &opened);
     }
+    let site = opened.opener.and_then(|peer| Site::of(&all, peer));
     let named = Named {
         path,
         site: site.map_or_else(String::new, |site| site.name.to_owned()),
-        names_site: Site::are_several(world),
+        names_site: Site::are_several(&all),
         rank: comm.rank(),
         mode,
         serves: opened.serves,
@@ -464,6 +478,15 @@ fn opened(
     let file = Arc::new(File::new(processes, here, whole.group().clone(), hints));
     let service = begin(&file, end)?;
     Ok((file, service))
+}
+
+/// Where the name is from now on. What a process of another job has opened, and this one too, is here for its own job.
+fn remember(all: &Whereabouts<'_>, path: &[u8], opened: &Opened) {
+    let me = all.world().me();
+    let is_here = |by: &Peer| opened.disk.is_some() && all.world_of(*by) != all.world_of(me);
+    if let Some(by) = opened.opener {
+        homes::keep(all, path, if is_here(&by) { me } else { by });
+    }
 }
 
 /// Whether the same process opens for all. `said`: by rank, [`Wish::words`]; `unnamed`: who does it where a name says
@@ -498,18 +521,18 @@ fn begin(file: &Arc<File>, end: Option<u64>) -> Result<Option<isthmus_engine::Re
 }
 
 /// Where a file is open at some sites only it is open nowhere.
-fn everywhere(world: &'static World, whole: &Comm, done: Result<()>) -> Result<()> {
-    let members = opening(world, whole);
+fn everywhere(all: &Whereabouts<'static>, whole: &Comm, done: Result<()>) -> Result<()> {
+    let members = opening(all, whole);
     let agree =
         |post: Post| -> task::Operation { Box::pin(async move { members.agree(&post, 7, done).await.map(|()| 0) }) };
-    task::run(world, whole.channel(), agree).map(drop)
+    task::run(all.world(), whole.channel(), agree).map(drop)
 }
 
 /// The processes of one site, when each has a file of its own.
-fn of_site(world: &World, whole: &Comm) -> Result<Arc<Comm>> {
-    let members = opening(world, whole);
+fn of_site(all: &Whereabouts<'_>, whole: &Comm) -> Result<Arc<Comm>> {
+    let members = opening(all, whole);
     let color = members.sites.of(members.me) as i32;
-    match create::split(world, whole, Some(color), 0)? {
+    match create::split(all.world(), whole, Some(color), 0)? {
         Some(comm) => Ok(comm),
         None => fail!(
             abi::MPI_ERR_INTERN,
@@ -528,33 +551,31 @@ fn permissions(info: &Info) -> u32 {
 }
 
 /// The processes of a communicator, for opening.
-fn opening(world: &World, comm: &Comm) -> Members {
+fn opening(all: &Whereabouts<'_>, comm: &Comm) -> Members {
+    let members = comm.group().members().iter();
     Members {
         me: comm.rank(),
         size: comm.size(),
         tag: OPENING + 2,
         sites: Arc::new(Sites::new(
-            (0..comm.size()).map(|rank| site_of(world, comm, rank).map(|site| site.lan)),
+            members.map(|member| Site::of(all, *member).map(|site| site.lan)),
         )),
     }
 }
 
-/// Whether processes are at more than one site.
-fn spans_sites(world: &World, comm: &Comm) -> bool {
-    let own = Site::of(world, world.me());
+/// Whether processes are at more than one site, or of more than one job.
+fn spans_sites(all: &Whereabouts<'_>, comm: &Comm) -> bool {
+    let own = Site::own(all);
     let mut members = comm.group().members().iter();
-    members.any(|member| Site::of(world, *member) != own)
+    members.any(|member| Site::of(all, *member) != own)
 }
 
 /// Whether processes are on more than one node.
-fn spans_nodes(world: &World, comm: &Comm) -> bool {
-    let mut nodes = comm
-        .group()
-        .members()
-        .iter()
-        .map(|&member| world.place_of(member).map(|place| place.node));
+fn spans_nodes(all: &Whereabouts<'_>, comm: &Comm) -> bool {
+    let members = comm.group().members().iter();
+    let mut nodes = members.map(|&member| all.place(member).map(|place| place.node));
     let first = nodes.next();
-    nodes.any(|node| Some(node) != first)
+    nodes.any(|node| node != first.flatten())
 }
 
 const _: () = assert!(OPENING + 2 + 8 < TAGS, "opening has tags of its own");

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use isthmus_core::comm::{self, Comm};
+use isthmus_core::comm::{self, Comm, Whereabouts};
 use isthmus_core::error::Result;
 use isthmus_core::world::World;
 use isthmus_engine::{Channel, Peer};
@@ -15,6 +15,26 @@ use crate::task::{self, Operation, Post};
 
 /// Bits of the number of a question that its tags carry.
 const NUMBERS: u32 = (1 << 20) - 1;
+
+/// Whether a process reaches a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// It does not: others access the file for it.
+    Not,
+    /// It accesses the file for itself only.
+    Alone,
+    /// It does so for others, too.
+    ForAll,
+}
+
+impl Reach {
+    /// Of so many processes and the guest behind them, who has the file.
+    pub(crate) fn of_guest(size: u32) -> Vec<Self> {
+        let mut reach = vec![Self::Not; size as usize];
+        reach.push(Self::ForAll);
+        reach
+    }
+}
 
 /// What a process has sent for accesses.
 #[derive(Default)]
@@ -35,8 +55,8 @@ pub(crate) struct Processes {
     size: u32,
     /// Who is where.
     sites: Arc<Sites>,
-    /// Which processes reach the file. The first of them has the shared pointer.
-    reach: Vec<bool>,
+    /// Which processes reach the file. The first of those that do so for all has the shared pointer.
+    reach: Vec<Reach>,
     /// What this process has sent: inside its site, and to other sites.
     sent: [Sent; 2],
     /// Of collective operations, for their tags.
@@ -52,7 +72,7 @@ impl Processes {
         own: Arc<Comm>,
         guest: Option<Peer>,
         sites: Arc<Sites>,
-        reach: Vec<bool>,
+        reach: Vec<Reach>,
     ) -> Self {
         let comm = guest.map_or_else(|| own.clone(), |guest| comm::with_guest(&own, guest));
         Self {
@@ -71,7 +91,7 @@ impl Processes {
     /// The same as the guest sees it, who is the last one of the communicator and the only one that reaches the file.
     pub(crate) fn hosted(world: &'static World, comm: Arc<Comm>) -> Self {
         let size = comm.size() - 1;
-        let reach = (0..=size).map(|rank| rank == size).collect();
+        let reach = Reach::of_guest(size);
         let sites = Arc::new(Sites::new(std::iter::empty::<u32>()));
         Self {
             size,
@@ -101,7 +121,7 @@ impl Processes {
 
     /// The process that has the shared pointer and does what one does for all.
     pub(crate) fn home(&self) -> u32 {
-        self.reach.iter().position(|reaches| *reaches).unwrap_or(0) as u32
+        self.serving().next().unwrap_or(0)
     }
 
     /// A process that none of those is which opened the file: it has the file open for them.
@@ -131,44 +151,52 @@ impl Processes {
 
     /// Whether a process belongs to another site than this one, or to another job.
     pub(crate) fn is_elsewhere(&self, rank: u32) -> bool {
+        let all = Whereabouts::of(self.world, &self.comm);
         let peer = self.comm.group().members().get(rank as usize);
-        let own = Site::of(self.world, self.world.me());
-        peer.is_none_or(|peer| Site::of(self.world, *peer) != own)
+        peer.is_none_or(|peer| Site::of(&all, *peer) != Site::own(&all))
     }
 
-    /// Whether this process reaches the file.
-    pub(crate) fn reaches(&self) -> bool {
-        self.reach[self.rank() as usize]
+    /// Those that access the file for others, too.
+    fn serving(&self) -> impl Iterator<Item = u32> {
+        (0..)
+            .zip(&self.reach)
+            .filter(|(_, reach)| **reach == Reach::ForAll)
+            .map(|(rank, _)| rank)
     }
 
     /// Whether some processes do not reach the file.
     pub(crate) fn has_far(&self) -> bool {
-        self.reach.contains(&false)
+        self.reach.contains(&Reach::Not)
     }
 
     /// Those that reach the file, but for a guest.
     pub(crate) fn near(&self) -> Vec<u32> {
-        (0..self.size).filter(|rank| self.reach[*rank as usize]).collect()
+        (0..self.size)
+            .filter(|rank| self.reach[*rank as usize] != Reach::Not)
+            .collect()
     }
 
     /// Who reaches the file for this process.
     pub(crate) fn server(&self) -> u32 {
-        let near: Vec<u32> = (0..self.comm.size())
-            .filter(|rank| self.reach[*rank as usize])
-            .collect();
-        near.get(self.rank() as usize % near.len().max(1)).copied().unwrap_or(0)
+        let serving: Vec<u32> = self.serving().collect();
+        let at = self.rank() as usize % serving.len().max(1);
+        serving.get(at).copied().unwrap_or(0)
     }
 
     /// Whether this process answers questions of others.
     pub(crate) fn is_asked(&self) -> bool {
-        self.comm.size() > 1 && self.reaches() && (self.has_far() || self.rank() == self.home())
+        let serves = self.reach[self.rank() as usize] == Reach::ForAll;
+        self.comm.size() > 1 && serves && (self.has_far() || self.rank() == self.home())
     }
 
     /// Those that use the disk in collective operations. Without a wish one for each node that reaches the file, on one
     /// node alone all of them, at most eight. For processes of other sites one for each node: the more connections
     /// share a link, the worse each gets on.
     pub(crate) fn aggregators(&self, wanted: u32) -> Vec<u32> {
-        let near = self.near();
+        let near: Vec<u32> = match self.has_far() {
+            true => self.serving().filter(|rank| *rank < self.size).collect(),
+            false => self.near(),
+        };
         let mut seen = Vec::new();
         let mut first = Vec::new();
         for &rank in &near {
@@ -188,7 +216,9 @@ impl Processes {
     /// Number of the node of a process.
     fn node_of(&self, rank: u32) -> Option<u32> {
         let peer = *self.comm.group().members().get(rank as usize)?;
-        self.world.place_of(peer).map(|place| place.node)
+        Whereabouts::of(self.world, &self.comm)
+            .place(peer)
+            .map(|place| place.node)
     }
 
     /// Whether all who use the file by themselves are on the node of the first process of its site. To them it is there

@@ -11,7 +11,7 @@ use isthmus_core::info::Info;
 use isthmus_core::world::World;
 use isthmus_datatype::Representation;
 use isthmus_datatype::raw::OwnMemory;
-use isthmus_engine::{Engine, EngineError, Policy, ReceiveBuffer, Setup, Shared};
+use isthmus_engine::{Engine, EngineError, Policy, ReceiveBuffer, Setup, Shared, register_later};
 use isthmus_io::{Calls, File, Scope};
 use isthmus_transport::memory::{Memory, Options, network};
 use isthmus_transport::{Peer, Placement, Processes, Sink, Transport};
@@ -112,7 +112,7 @@ impl Stage {
             representations: Vec::new(),
         });
         let calls = Calls::default();
-        engine.register(protocol::FILES, calls.machine());
+        register_later(&mut engine, protocol::FILES, calls.machine());
         let policy = Policy { threads, guests: false };
         let world = Box::leak(Box::new(World::new(
             HOST.number(),

@@ -41,6 +41,8 @@ pub(crate) const SPEAKERS: u32 = 8;
 pub(crate) const AREA: u32 = 10;
 /// Context of what processes of the job ask of each other about files.
 pub(crate) const FILES: u32 = 12;
+/// The same of members of a meeting: from the beginning of its block.
+pub(crate) const FILES_OF_ALL: u32 = 8;
 /// First context that a process owns.
 const FIRST: u32 = 16;
 /// Behind the last context that a process of the job owns.
@@ -90,6 +92,8 @@ pub(crate) fn granted(numbers: Numbers) -> Result<Numbers> {
 #[derive(Debug)]
 pub(crate) struct Contexts {
     job: Job,
+    /// The first number that any of the processes owns.
+    base: u32,
     first: u32,
     end: u32,
     state: Mutex<State>,
@@ -117,6 +121,7 @@ impl Contexts {
         };
         Self {
             job,
+            base: FIRST,
             first,
             end: first + length,
             state: Mutex::new(state),
@@ -127,7 +132,8 @@ impl Contexts {
     /// begins with this number.
     pub(crate) fn shared(block: u32, place: u32, size: u32) -> Self {
         let length = ((blocks::LENGTH - blocks::OWN) / size.max(1)) & !1;
-        let first = block + blocks::OWN + place * length;
+        let base = block + blocks::OWN;
+        let first = base + place * length;
         let state = State {
             next: first,
             unused: Vec::new(),
@@ -135,6 +141,7 @@ impl Contexts {
         };
         Self {
             job: Job::OWN,
+            base,
             first,
             end: first + length,
             state: Mutex::new(state),
@@ -143,18 +150,23 @@ impl Contexts {
 
     /// Of a shared block: the numbers that need no taking, of the first communicator of all members.
     pub(crate) fn first_of_all(&self) -> Numbers {
-        let block = self.first & !(blocks::LENGTH - 1);
+        let block = self.block();
         [block, block + 2, block + 4]
     }
 
     /// Of a shared block: the number by which members part.
     pub(crate) fn last_of_all(&self) -> u32 {
-        (self.first & !(blocks::LENGTH - 1)) + 6
+        self.block() + 6
+    }
+
+    /// Of a shared block: its first number, which no other meeting of a member has.
+    pub(crate) fn block(&self) -> u32 {
+        self.first & !(blocks::LENGTH - 1)
     }
 
     /// The process that owns a number, of so many.
     pub(crate) fn owner(&self, number: u32, size: u32) -> Option<u32> {
-        let (length, at) = (self.end - self.first, number.checked_sub(FIRST)?);
+        let (length, at) = (self.end - self.first, number.checked_sub(self.base)?);
         let rank = at.checked_div(length)?;
         (number % 2 == 0 && rank < size).then_some(rank)
     }
@@ -268,6 +280,17 @@ mod tests {
             assert_eq!([b.first, b.end - 2].map(|n| all.owner(n, 3)), [Some(1); 2]);
             assert_eq!([12, 17, END, u32::MAX].map(|n| all.owner(n, 3)), [None; 4]);
         }
+        let block = blocks::FIRST + 3 * blocks::LENGTH;
+        let shared = Contexts::shared(block, 1, 2);
+        assert_eq!(shared.block(), block);
+        assert_eq!(
+            [block + 16, shared.first].map(|n| shared.owner(n, 2)),
+            [Some(0), Some(1)]
+        );
+        assert_eq!(
+            [16, block, block + 8, block + blocks::LENGTH].map(|n| shared.owner(n, 2)),
+            [None; 4]
+        );
     }
 
     #[test]
@@ -286,6 +309,7 @@ mod tests {
     fn freed_numbers_wait_until_the_range_is_used_up() {
         let few = Arc::new(Contexts {
             job: Job::OWN,
+            base: 16,
             first: 16,
             end: 24,
             state: Mutex::new(State {

@@ -1,182 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Processes of two jobs join: one engine at each, one context for all of them.
 
-use std::collections::HashMap;
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Barrier, Mutex};
+use std::sync::{Arc, Barrier};
 use std::thread;
 
 use isthmus_abi::constants as abi;
 use isthmus_core::comm::{self, Comm, Resource, SplitType, create};
-use isthmus_core::error::{Error, Result};
+use isthmus_core::error::Error;
 use isthmus_core::info::Info;
-use isthmus_core::joining::{
-    self, Contact, Crossing, Exchange, Held, Outcome, Prepared, Reacher, Sealed, Start, Started, Ways,
-};
+use isthmus_core::joining::{self, Exchange};
 use isthmus_core::world::World;
 use isthmus_core::{inter, links};
-use isthmus_datatype::Representation;
 use isthmus_datatype::raw::OwnMemory;
-use isthmus_engine::{Engine, Mode, Policy, ReceiveBuffer, SendBuffer, Setup, Shared};
+use isthmus_engine::{Mode, ReceiveBuffer, SendBuffer};
 use isthmus_transport::memory::{Memory, Options, network};
-use isthmus_transport::{Peer, Processes};
-use isthmus_wire::entry::Entry;
-use isthmus_wire::place::{self, Node, Place, PlaceTable, Subjob};
+
+mod jobs;
+
+use jobs::{Hub, Pipe, pipes};
 
 /// Processes of each job.
 const SIZE: u32 = 2;
 
-/// A job of one machine.
-fn places(name: &str) -> Arc<PlaceTable> {
-    let subjob = Subjob {
-        name: name.to_owned(),
-        lan: "home".to_owned(),
-        first_rank: 0,
-        count: SIZE,
-        appnum: 0,
-    };
-    let node = Node {
-        host: name.to_owned(),
-        addresses: Vec::new(),
-        subjob: 0,
-        processes: SIZE,
-        processors: 0,
-    };
-    let place = |slot: u32| Place {
-        subjob: 0,
-        node: 0,
-        port: 0,
-        slot,
-        representation: place::Representation(Representation::LOCAL.encode()),
-        vendor: None,
-    };
-    Arc::new(PlaceTable {
-        subjobs: vec![subjob],
-        nodes: vec![node],
-        places: (0..SIZE).map(place).collect(),
-    })
-}
-
-/// Networks of meetings, by name: what is left of each.
-type Hub = Arc<Mutex<HashMap<String, Vec<Option<Memory>>>>>;
-
-/// Reaches others by memory.
-struct Near {
-    hub: Hub,
-    machine: u8,
-}
-
-struct Ready(Near);
-
-impl Reacher for Near {
-    fn prepare(&self) -> Outcome<Box<dyn Prepared>> {
-        Ok(Box::new(Ready(Self {
-            hub: self.hub.clone(),
-            machine: self.machine,
-        })))
-    }
-
-    fn seal(&self, requests: &[&[u8]]) -> Outcome<Sealed> {
-        static NEXT: Mutex<u64> = Mutex::new(1);
-        let mut next = NEXT.lock().expect("nobody panics");
-        *next += 1;
-        Ok(Sealed {
-            name: format!("{:016x}{0:016x}", *next),
-            secret: [*next as u8; 32],
-            authority: Vec::new(),
-            certificates: vec![Vec::new(); requests.len()],
-        })
-    }
-
-    fn enter(&self, _port: u16) -> Outcome<Option<Entry>> {
-        Ok(None)
-    }
-
-    fn cross(&self, _entries: &[Entry]) -> Outcome<Crossing> {
-        Err("there is no host at which they meet".to_owned())
-    }
-
-    fn prove(&self, _: &[u8; 16], _: &[u8; 32], _: &[String]) -> Outcome<Vec<isthmus_wire::port::Proof>> {
-        Err("nobody has keys here".to_owned())
-    }
-
-    fn show(&self, _meeting: [u8; 16], _with: Vec<isthmus_wire::joined::Group>) -> Option<Held> {
-        None
-    }
-}
-
-impl Prepared for Ready {
-    fn contact(&self) -> Contact {
-        Contact {
-            machine: [self.0.machine; 32],
-            addresses: Vec::new(),
-            port: 1,
-            request: Vec::new(),
-            entry: None,
-        }
-    }
-
-    fn start(self: Box<Self>, start: Start<'_>) -> Outcome<Started> {
-        let count = start.places.places.len() as u32;
-        let mut hub = self.0.hub.lock().expect("nobody panics");
-        let ends = hub.entry(start.name.to_owned()).or_insert_with(|| {
-            let (ends, _) = network(count, Options::default()).expect("eventfd");
-            ends.into_iter().map(Some).collect()
-        });
-        let end = ends[start.me as usize].take().expect("one each");
-        // The first one that is new is the next peer, and the others follow.
-        let new = (0..count)
-            .find(|&rank| (start.reach)(rank).is_some())
-            .expect("somebody is new");
-        let next = start.engine.lock().processes().count();
-        let end = end.with_peers_from(Peer::new(next - new));
-        let way = start
-            .engine
-            .add_transport(Box::new(end))
-            .map_err(|error| error.to_string())?;
-        Ok(Started {
-            ways: Ways {
-                near: Some(way),
-                far: Some(way),
-            },
-            held: Vec::new(),
-        })
-    }
-}
-
-/// Leaders that talk through channels.
-struct Pipe(Sender<Vec<u8>>, Receiver<Vec<u8>>);
-
-impl Exchange for &Pipe {
-    fn exchange(&mut self, mine: &[u8]) -> Result<Vec<u8>> {
-        let gone = |_| Error::new(abi::MPI_ERR_OTHER, "the other one is gone");
-        self.0.send(mine.to_vec()).map_err(|_| gone(()))?;
-        self.1.recv().map_err(|_| gone(()))
-    }
-}
-
 fn start(job: u8, rank: u32, end: Memory, hub: &Hub) -> World {
-    let engine = Engine::new(Setup {
-        me: Peer::new(rank),
-        processes: Processes::of("home", SIZE),
-        transports: vec![Box::new(end)],
-        routes: vec![0; SIZE as usize],
-        levels: vec![4; SIZE as usize],
-        representations: Vec::new(),
-    });
-    let policy = Policy {
-        threads: false,
-        guests: false,
-    };
-    let name = format!("machine-{job}");
-    let world = World::new(rank, places(&name), Shared::new(engine, policy)).with_id([job; 16]);
-    let near = Near {
-        hub: hub.clone(),
-        // Each job on a machine of its own.
-        machine: job,
-    };
-    joining::set_reacher(&world, Box::new(near));
-    world
+    jobs::start((job, rank, SIZE), end, hub, |_| {})
 }
 
 fn send(world: &World, comm: &Comm, to: u32, byte: u8) {
@@ -309,9 +156,7 @@ fn process(job: u8, rank: u32, end: Memory, hub: &Hub, pipe: Option<Pipe>, ended
 #[test]
 fn two_jobs_join_talk_part_and_join_again() {
     let hub = Hub::default();
-    let (to_second, from_first) = channel();
-    let (to_first, from_second) = channel();
-    let mut pipes = [Some(Pipe(to_second, from_second)), Some(Pipe(to_first, from_first))];
+    let mut pipes = pipes();
     let mut threads = Vec::new();
     let ended = Arc::new(Barrier::new(2 * SIZE as usize));
     for job in [1, 2] {

@@ -55,8 +55,17 @@ impl Drop for Connecting {
     }
 }
 
+/// Something is gone that may have kept the connections of a communicator that was disconnected: they are closed if it
+/// was the last.
+pub(crate) fn leave() {
+    if let Ok(world) = process::world() {
+        joining::part(world);
+        parted();
+    }
+}
+
 /// After it has disconnected.
-pub(crate) fn parted() {
+fn parted() {
     let mut known = known();
     let alone = || process::world().is_ok_and(joining::is_alone);
     if known.spawned && !known.apart && known.connecting == 0 && alone() {

@@ -36,10 +36,11 @@ mod topology_attributes;
 mod traffic;
 mod tuned;
 mod user;
+mod whereabouts;
 
 pub(crate) use blueprint::Blueprint;
 pub(crate) use create::meet_if_near;
-pub use guest::{may_name, of_guest, with_guest};
+pub use guest::with_guest;
 pub(crate) use hints::asks_for_placement;
 pub use hints::{Hints, kept};
 use in_force::InForce;
@@ -49,6 +50,7 @@ pub use split_type::{RESOURCES, Resource, SplitType, split_type};
 pub use topology_attributes::TopologyAttributes;
 pub use tuned::set_hints;
 pub use user::UserState;
+pub use whereabouts::{Remembered as RememberedWhereabouts, Whereabouts};
 
 /// An intracommunicator or an intercommunicator.
 pub struct Comm {

@@ -81,6 +81,15 @@ impl Joint {
         all
     }
 
+    /// By number of a subjob of the table: how its own job calls its local area.
+    pub(crate) fn areas(&self) -> Vec<String> {
+        let mut areas = vec![String::new(); self.table.subjobs.len()];
+        for (member, place) in self.members.iter().zip(&self.table.places) {
+            areas[place.subjob as usize].clone_from(&member.area);
+        }
+        areas
+    }
+
     /// How these members represent data; empty if all do as this process.
     pub(crate) fn represented(&self, places: Range<u32>) -> Vec<Representation> {
         let known = self.representations.get(places.start as usize..places.end as usize);

@@ -8,6 +8,7 @@ use isthmus_datatype::Representation;
 use isthmus_engine::Peer;
 use isthmus_topology::Topology;
 use isthmus_wire::joining::Name;
+use isthmus_wire::place::PlaceTable;
 use rustc_hash::FxHashMap;
 
 use crate::context::Contexts;
@@ -42,6 +43,9 @@ pub(crate) struct Meeting {
     me: u32,
     contexts: Arc<Contexts>,
     topology: Topology,
+    table: Arc<PlaceTable>,
+    /// By number of a subjob of the table: how its own job calls its local area.
+    areas: Vec<String>,
     places: FxHashMap<Peer, u32>,
     /// By place, how members represent data; empty if all do as this process.
     representations: Vec<Representation>,
@@ -75,6 +79,8 @@ impl Meeting {
             names: joint.members.iter().map(|member| member.name).collect(),
             me: joint.me,
             topology: joint.topology.clone(),
+            table: joint.table.clone(),
+            areas: joint.areas(),
             representations: joint.representations.clone(),
             ways: started.ways,
             _held: started.held,
@@ -109,6 +115,16 @@ impl Meeting {
         &self.topology
     }
 
+    /// Where the members are, by place.
+    pub(crate) fn table(&self) -> &PlaceTable {
+        &self.table
+    }
+
+    /// The local area of a subjob as its own job calls it.
+    pub(crate) fn area(&self, subjob: u32) -> Option<&str> {
+        self.areas.get(subjob as usize).map(String::as_str)
+    }
+
     /// The name that no other meeting has.
     pub(crate) fn id(&self) -> [u8; 16] {
         self.id
@@ -116,7 +132,7 @@ impl Meeting {
 
     /// The name of a member for processes of other jobs.
     pub(crate) fn name_of(&self, peer: Peer) -> Option<Name> {
-        self.names.get(*self.places.get(&peer)? as usize).copied()
+        self.names.get(self.place_of(peer)? as usize).copied()
     }
 
     /// Whether processes, who are all members, represent data differently.
@@ -127,10 +143,14 @@ impl Meeting {
         all.any(|other| Some(other) != first)
     }
 
+    /// The place of a member.
+    pub(crate) fn place_of(&self, peer: Peer) -> Option<u32> {
+        self.places.get(&peer).copied()
+    }
+
     /// Places of processes, who are all members, in order.
     pub(crate) fn places_of(&self, group: &Group) -> Vec<u32> {
-        let place = |peer| self.places.get(peer).copied();
-        group.members().iter().filter_map(place).collect()
+        group.members().iter().filter_map(|&peer| self.place_of(peer)).collect()
     }
 }
 

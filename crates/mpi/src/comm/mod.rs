@@ -329,8 +329,7 @@ extern "C" fn isthmus_MPI_Comm_disconnect(comm: Out<h::Comm>) -> c_int {
         }
         free(comm)?;
         if without.is_none() {
-            joining::part(process::world()?);
-            apart::parted();
+            apart::leave();
         }
         Ok(())
     });
@@ -340,10 +339,7 @@ extern "C" fn isthmus_MPI_Comm_disconnect(comm: Out<h::Comm>) -> c_int {
     let code = held.raise("MPI_Comm_disconnect", &error);
     // What is kept of it keeps the connections.
     drop(held);
-    if let Ok(world) = process::world() {
-        joining::part(world);
-        apart::parted();
-    }
+    apart::leave();
     code
 }
 

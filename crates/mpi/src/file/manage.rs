@@ -7,15 +7,14 @@ use std::sync::Mutex;
 use isthmus_abi::Offset;
 use isthmus_abi::constants as abi;
 use isthmus_abi::handles as h;
-use isthmus_core::comm::{Comm, is_joined};
+use isthmus_core::comm::is_joined;
 use isthmus_core::error::{About, Result};
-use isthmus_core::fail;
 use isthmus_io::{File, Scope};
 
 use super::{DEFAULT, FILES, Object, Shown, find, locked};
 use crate::c::{Out, Text, flag};
 use crate::call::call_on;
-use crate::{comm, group, info, process};
+use crate::{apart, comm, group, info, process};
 
 /// What the job says of names without a site.
 fn scope() -> Scope {
@@ -25,30 +24,20 @@ fn scope() -> Scope {
     }
 }
 
-/// Refuses files of communicators over several jobs. All members find the same.
-fn of_one_job(comm: &Comm) -> Result<()> {
-    let world = process::world()?;
-    if is_joined(comm) && comm.group().members().iter().any(|&peer| world.rank_of(peer).is_none()) {
-        fail!(
-            abi::MPI_ERR_UNSUPPORTED_OPERATION,
-            "files of communicators over several jobs are not there yet ({} has processes of another MPI_COMM_WORLD); split \
-             it by jobs first",
-            comm.describe()
-        );
-    }
-    Ok(())
-}
-
 fn open(handle: h::Comm, name: Text, amode: c_int, hints: h::Info, out: Out<h::File>) -> Result<()> {
     let cleared = out.set("fh", h::MPI_FILE_NULL);
     let comm = comm::intra(handle)?;
-    of_one_job(comm)?;
     // What is wrong here all others have to hear.
     let given = cleared.and_then(|()| {
         let name = name.bytes("filename", abi::MPI_ERR_BAD_FILE)?;
         Ok((name, info::find(hints)?))
     });
     let (file, service) = File::open(process::world()?, comm, given, amode, scope())?;
+    if service.is_some() && is_joined(comm) {
+        // Others use the file through this process while it computes. A job on one node may have nobody who looks after
+        // that yet; where a thread for it is impossible, calls of MPI do it.
+        let _ = process::underneath()?.keep_progress();
+    }
     let handler = locked(&DEFAULT).clone();
     let opened = FILES.insert(Object {
         file,
@@ -92,6 +81,7 @@ extern "C" fn isthmus_MPI_File_close(file: Out<h::File>) -> c_int {
     // Not before its error handler has heard of an error.
     if closed {
         FILES.remove(handle.0);
+        apart::leave();
     }
     code
 }

@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use isthmus_abi::constants as abi;
-use isthmus_boot::{Hearer, Running, Taker};
+use isthmus_boot::{Hearer, Running};
 use isthmus_core::comm;
 use isthmus_core::error::Result;
 use isthmus_core::fail;
@@ -113,13 +113,11 @@ fn begin(threads: bool, single: bool) -> Result<&'static Process> {
     let calls = isthmus_io::Calls::default();
     let mut hearers = vec![Hearer {
         protocol: protocol::FILES,
-        taker: Taker::BetweenSites(calls.machine()),
+        make: calls.machine(),
     }];
     let requests = Requests::default();
-    hearers.extend(requests.machines().map(|(protocol, make)| Hearer {
-        protocol,
-        taker: Taker::Later(make),
-    }));
+    let makers = requests.machines();
+    hearers.extend(makers.map(|(protocol, make)| Hearer { protocol, make }));
     let running = Running::start(promise, single, hearers).map_err(|e| boot_error(&e))?;
     forget_token();
     mark_copies()?;

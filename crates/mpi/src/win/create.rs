@@ -17,7 +17,7 @@ use super::{Object, WINDOWS, find, pointer};
 use crate::c::{Number, Out, Source, Target};
 use crate::call::call_on;
 use crate::entry::entry;
-use crate::{comm, group, info, memory, process};
+use crate::{apart, comm, group, info, memory, process};
 
 fn size_of(size: Aint) -> Result<u64> {
     match u64::try_from(size) {
@@ -157,6 +157,7 @@ extern "C" fn isthmus_MPI_Win_free(win: Out<h::Win>) -> c_int {
         let allocated = object.more.allocated;
         drop(object);
         give_back(allocated);
+        apart::leave();
     }
     code
 }
