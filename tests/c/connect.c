@@ -16,10 +16,11 @@ static void meet(MPI_Comm inter, int high)
     collective(inter);
     merged(inter, high);
     collective(inter);
-    MPI_File file = opened_on_both(inter, high);
+    MPI_File file = getenv("ISTHMUS_TEST_KEPT") ? MPI_FILE_NULL : opened_on_both(inter, high);
     OK(MPI_Comm_disconnect(&inter));
     CHECK(inter == MPI_COMM_NULL);
-    used_after(file);
+    if (file != MPI_FILE_NULL)
+        used_after(file);
 }
 
 /* The port name is significant at the root only. */

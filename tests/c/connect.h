@@ -122,14 +122,14 @@ static inline void stored_together(struct stored *s)
     OK(MPI_File_sync(s->file));
     OK(MPI_File_read_at_all(s->file, (MPI_Offset)s->next * LONG * sizeof value, s->got, LONG, MPI_INT, &status));
     CHECK(s->got[0] == s->next * 7 && s->got[LONG - 1] == s->next * 7 + LONG - 1);
-    OK(MPI_Type_vector(LONG, 1, s->size, MPI_INT, &strided));
+    OK(MPI_Type_vector(RECORD, 1, s->size, MPI_INT, &strided));
     OK(MPI_Type_commit(&strided));
     OK(MPI_File_set_view(s->file, s->rank * sizeof value, MPI_INT, strided, "native", MPI_INFO_NULL));
-    OK(MPI_File_write_all(s->file, s->data, LONG, MPI_INT, &status));
+    OK(MPI_File_write_all(s->file, s->data, RECORD, MPI_INT, &status));
     OK(MPI_File_seek(s->file, 0, MPI_SEEK_SET));
-    OK(MPI_File_iread_all(s->file, s->got, LONG, MPI_INT, &request));
+    OK(MPI_File_iread_all(s->file, s->got, RECORD, MPI_INT, &request));
     OK(MPI_Wait(&request, &status));
-    CHECK(memcmp(s->got, s->data, LONG * sizeof value) == 0);
+    CHECK(memcmp(s->got, s->data, RECORD * sizeof value) == 0);
     OK(MPI_File_set_view(s->file, 0, MPI_INT, MPI_INT, "native", MPI_INFO_NULL));
     OK(MPI_File_read_at(s->file, s->next, &value, 1, MPI_INT, &status));
     CHECK(value == s->next * 7);
@@ -246,7 +246,19 @@ static inline void stored_again(struct stored *s, const char *name)
     OK(MPI_Barrier(s->all));
 }
 
-/* `one`: rank 0 says its name. */
+/* Rank 0 says what it is called, in a directory for such things if there is one. */
+static inline void name_for_all(MPI_Comm all, const char *one, char *name, int length)
+{
+    int rank;
+    const char *directory = getenv("ISTHMUS_TEST_FILES");
+    if (!directory)
+        directory = getenv("TMPDIR");
+    OK(MPI_Comm_rank(all, &rank));
+    if (rank == 0)
+        snprintf(name, length, "%s/isthmus-%s.%d", directory ? directory : "/tmp", one, (int)getpid());
+    OK(MPI_Bcast(name, length, MPI_CHAR, 0, all));
+}
+
 static inline void stored(MPI_Comm all, const char *one)
 {
     char name[1024];
@@ -258,9 +270,7 @@ static inline void stored(MPI_Comm all, const char *one)
     s.next = (s.rank + 1) % s.size;
     for (int i = 0; i < LONG; i++)
         s.data[i] = s.rank * 7 + i;
-    if (s.rank == 0)
-        snprintf(name, sizeof name, "%s.%d", one, (int)getpid());
-    OK(MPI_Bcast(name, sizeof name, MPI_CHAR, 0, all));
+    name_for_all(all, one, name, sizeof name);
     CHECK(class_of_error(MPI_File_open(all, name, MPI_MODE_RDONLY, MPI_INFO_NULL, &s.file)) == MPI_ERR_NO_SUCH_FILE);
     if (s.size > 1)
         CHECK(class_of_error(MPI_File_open(all, name, s.rank ? MPI_MODE_RDWR : MPI_MODE_RDONLY, MPI_INFO_NULL, &s.file)) == MPI_ERR_NOT_SAME);
@@ -281,18 +291,27 @@ static inline void stored(MPI_Comm all, const char *one)
     free(s.got);
 }
 
+/* Neither job shares anything: what is in the home's directories is used by nobody of the other job who does not see it. */
+static inline void withheld(MPI_Comm all)
+{
+    char name[1024], text[MPI_MAX_ERROR_STRING];
+    int length;
+    MPI_File file;
+    name_for_all(all, "kept", name, sizeof name);
+    int code = MPI_File_open(all, name, MPI_MODE_RDWR | MPI_MODE_CREATE, MPI_INFO_NULL, &file);
+    CHECK(class_of_error(code) == MPI_ERR_ACCESS && file == MPI_FILE_NULL);
+    OK(MPI_Error_string(code, text, &length));
+    CHECK(strstr(text, "--share"));
+}
+
 /* A file that is still open when the groups disconnect keeps its processes connected until it is closed. */
 static inline MPI_File opened_on_both(MPI_Comm inter, int high)
 {
     MPI_Comm all;
     MPI_File file;
-    char name[64];
-    int rank;
+    char name[1024];
     OK(MPI_Intercomm_merge(inter, high, &all));
-    OK(MPI_Comm_rank(all, &rank));
-    if (rank == 0)
-        snprintf(name, sizeof name, "kept.%d", (int)getpid());
-    OK(MPI_Bcast(name, sizeof name, MPI_CHAR, 0, all));
+    name_for_all(all, "kept", name, sizeof name);
     OK(MPI_File_open(all, name, MPI_MODE_RDWR | MPI_MODE_CREATE | MPI_MODE_DELETE_ON_CLOSE, MPI_INFO_NULL, &file));
     OK(MPI_Comm_free(&all));
     return file;
@@ -367,8 +386,12 @@ static inline void merged(MPI_Comm inter, int high)
     OK(MPI_Comm_size(node, &result));
     CHECK(result <= size);
     exposed(copy, result == size);
-    stored(copy, "both");
-    stored(half, "half");
+    if (getenv("ISTHMUS_TEST_KEPT")) {
+        withheld(copy);
+    } else {
+        stored(copy, "both");
+        stored(half, "half");
+    }
     OK(MPI_Allreduce(MPI_IN_PLACE, &sum, 1, MPI_INT, MPI_SUM, node));
     /* Levels: all are in one wide area; colours are equal at all members. */
     int *depths, **colors;

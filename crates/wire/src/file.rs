@@ -52,7 +52,7 @@ pub struct Open {
     pub permissions: u32,
     /// Context of their messages.
     pub context: u32,
-    /// Their ranks in MPI_COMM_WORLD, as ranges (first, number), in order.
+    /// Their ranks among all who know each other, as ranges (first, number), in order.
     pub members: Vec<(u32, u32)>,
     /// The file.
     pub path: Path,

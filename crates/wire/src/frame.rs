@@ -82,8 +82,9 @@ pub enum Kind {
 /// Numbers of protocols beside messages ([`Kind::Protocol`]). A new one has its number and its bytes here, and no
 /// transport needs to know it.
 pub mod protocol {
-    /// A process calls another one about files. `token` names the call, `context` is its length: what follows as a
-    /// message ([`file::Call`](crate::file::Call)).
+    /// A process calls another one about files. The lower half of `token` names the call, the upper half those among
+    /// whom it is (0: their world, else the first context of the block of those who have met), `context` is its length:
+    /// what follows as a message ([`file::Call`](crate::file::Call)).
     pub const FILES: u8 = 1;
     /// A member of a communicator that waits in a collective operation asks another one whether it is in the same, and
     /// is answered. `context` is the communicator's, the lower half of `token` the number of the operation, the upper

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!  2^30 + block * 2^20 … + 2^20 - 1       one of 1024 blocks for each meeting of two groups
-//!    first 16                             of the meeting itself: its intercommunicator, the end of its members
+//!    first 16                             of the meeting itself: its intercommunicator, the end of its members, files
 //!    the rest                             one range per member, in order, equally long
 //! ```
 //! Every job numbers its own contexts without asking others. Numbers of several jobs are agreed on where the groups
