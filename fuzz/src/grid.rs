@@ -152,11 +152,11 @@ fn letter() -> Letter {
         what: agree.what,
         worlds: agree.worlds,
         members: agree.members,
+        owns: vec![[1; 16]],
         says: Says::Share(Share {
             flag: 1,
             contexts: [16, 0, 0],
             first: 0,
-            owns: vec![[1; 16]],
             lost: vec![(1, 1)],
             known: vec![(1, 1)],
         }),

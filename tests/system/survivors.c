@@ -2,7 +2,8 @@
 /* For survivors.sh: ranks fail one after the other while all work together, and those that are left go on until two are left.
    The first argument is where they fail: "between" operations, "while" they wait, in an "agreement", in a "shrink", with a
    "revoke" that only they have called, on an "inter"communicator, or in several of these ("any"); or all of one job at once ("job").
-   With two more, the name of a service and "serve" or "visit", two jobs with a launcher each work together. */
+   With two more, the name of a service and "serve" or "visit", two jobs with a launcher each work together. With "host", "guest" and
+   "third" it is three: the third one connects to what the other two have become, in which it has met nobody before. */
 #include <mpi-ext.h>
 #include <signal.h>
 #include <stdio.h>
@@ -10,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+/* visits: all of its job fail at once, where a whole job does. */
 static int world_rank, world_size, visits;
 
 #define CHECK(condition) \
@@ -121,25 +123,34 @@ static int fails(const char *how, const char *where, int turn)
     return strcmp(how, where) == 0;
 }
 
-/* The processes of both jobs. */
-static MPI_Comm met(const char *service, int is_visitor)
+/* A process waits until a service has a port. */
+static void await_port(const char *service, MPI_Comm comm, char *port)
+{
+    int found = 0, rank;
+    MPI_Comm_rank(comm, &rank);
+    for (int tries = 0; tries < 600 && !found; tries++) {
+        if (rank == 0)
+            found = MPI_Lookup_name(service, MPI_INFO_NULL, port) == MPI_SUCCESS;
+        MPI_Bcast(&found, 1, MPI_INT, 0, comm);
+        if (!found)
+            usleep(100000);
+    }
+    CHECK(found);
+}
+
+/* The processes of this communicator and of another job. */
+static MPI_Comm met(MPI_Comm comm, const char *service, int is_visitor)
 {
     char port[MPI_MAX_PORT_NAME] = "";
+    int rank;
     MPI_Comm between, all;
+    MPI_Comm_rank(comm, &rank);
     MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
     if (is_visitor) {
-        int found = 0;
-        for (int tries = 0; tries < 600 && !found; tries++) {
-            if (world_rank == 0)
-                found = MPI_Lookup_name(service, MPI_INFO_NULL, port) == MPI_SUCCESS;
-            MPI_Bcast(&found, 1, MPI_INT, 0, MPI_COMM_WORLD);
-            if (!found)
-                usleep(100000);
-        }
-        CHECK(found);
-        CHECK(MPI_Comm_connect(port, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &between) == MPI_SUCCESS);
+        await_port(service, comm, port);
+        CHECK(MPI_Comm_connect(port, MPI_INFO_NULL, 0, comm, &between) == MPI_SUCCESS);
     } else {
-        if (world_rank == 0) {
+        if (rank == 0) {
             CHECK(MPI_Open_port(MPI_INFO_NULL, port) == MPI_SUCCESS);
             MPI_Info user;
             MPI_Info_create(&user);
@@ -147,13 +158,27 @@ static MPI_Comm met(const char *service, int is_visitor)
             CHECK(MPI_Publish_name(service, user, port) == MPI_SUCCESS);
             MPI_Info_free(&user);
         }
-        CHECK(MPI_Comm_accept(port, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &between) == MPI_SUCCESS);
+        CHECK(MPI_Comm_accept(port, MPI_INFO_NULL, 0, comm, &between) == MPI_SUCCESS);
     }
     CHECK(MPI_Intercomm_merge(between, is_visitor, &all) == MPI_SUCCESS);
     MPI_Comm_set_errhandler(all, MPI_ERRORS_RETURN);
     MPI_Comm_free(&between);
     MPI_Comm_rank(all, &world_rank);
     MPI_Comm_size(all, &world_size);
+    return all;
+}
+
+/* The processes of three jobs: the second one meets the first one, and the third one both. */
+static MPI_Comm chained(const char *service, const char *who)
+{
+    char second[256];
+    MPI_Comm both = MPI_COMM_WORLD, all;
+    snprintf(second, sizeof second, "%s-third", service);
+    if (strcmp(who, "third") != 0)
+        both = met(MPI_COMM_WORLD, service, strcmp(who, "guest") == 0);
+    all = met(both, second, strcmp(who, "third") == 0);
+    if (both != MPI_COMM_WORLD)
+        MPI_Comm_free(&both);
     return all;
 }
 
@@ -166,9 +191,11 @@ int main(int argc, char **argv)
     MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
     MPI_Comm_size(MPI_COMM_WORLD, &world_size);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-    visits = argc > 3 && strcmp(argv[3], "visit") == 0;
-    if (argc > 3)
-        comm = met(argv[2], visits);
+    visits = argc > 3 && (strcmp(argv[3], "visit") == 0 || strcmp(argv[3], "host") == 0);
+    if (argc > 3 && (strcmp(argv[3], "serve") == 0 || strcmp(argv[3], "visit") == 0))
+        comm = met(MPI_COMM_WORLD, argv[2], visits);
+    else if (argc > 3)
+        comm = chained(argv[2], argv[3]);
     else
         CHECK(MPI_Comm_dup(MPI_COMM_WORLD, &comm) == MPI_SUCCESS);
     /* Nobody fails before all have it. */

@@ -33,4 +33,20 @@ for how in any agreement shrink revoke job; do
     grep '"cat":"connection"' visit.json | grep -q 'connected with 4 processes at home' || fail "$how: the trace knows no connection"
     grep '"cat":"loss"' visit.json | grep -q "lost: rank . (site 'home') was killed by signal 9" || fail "$how: the trace knows no loss"
 done
+
+# Three jobs, of which the third one has met only one of the others before it meets what they have become.
+for how in any agreement shrink revoke job; do
+    service="chain-$$-$how" left=2
+    [ $how = job ] && left=4
+    jobs=
+    for who in host guest third; do
+        timeout -k 5 100 isthmus run --on-loss go-on -n $((2 + (${#who} < 5))) ./survivors $how "$service" $who </dev/null >out.$who 2>err.$who &
+        jobs="$jobs $!"
+    done
+    for job in $jobs; do
+        wait "$job" || true
+    done
+    [ "$(cat out.host out.guest out.third | grep -c "is left, one of $left\$")" = $left ] ||
+        fail "$how, three launchers: not $left are left: $(cat out.host err.host out.guest err.guest out.third err.third)"
+done
 echo "survivors of processes that fail in any place agreed, shrank and went on"

@@ -112,8 +112,7 @@ fn summary() {
 const IN_PART: [&str; 3] = [
     "MPI_Comm_spawn where no direct connection reaches the new processes",
     "MPI_Comm_connect where processes of the two jobs reach each other neither directly nor by ssh through a host (--meet)",
-    "agreement on losses (MPIX_Comm_agree, MPIX_Comm_shrink) by processes of more than two launchers; MPIX_Comm_revoke on a machine's own MPI \
-     in jobs that end with a loss",
+    "MPIX_Comm_revoke on a machine's own MPI in jobs that end with a loss",
 ];
 
 /// Lines about what is not there.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Processes carry [letters](isthmus_wire::letter) between the launchers of two jobs whose processes agree.
+//! Processes carry [letters](isthmus_wire::letter) between the launchers of jobs whose processes agree.
 //!
 //! Here is what passes between processes: a letter, whose receiver gives it to its launcher, and what became of it.
 //! `errands` in [`crate::faults`] is the side of whoever carries it.
@@ -99,7 +99,7 @@ impl Carrying {
     }
 }
 
-/// `tag`: 0 for a letter, else what became of one.
+/// `tag`: 0 for a letter, 1 for what became of one.
 fn tell(port: &mut Port<'_>, peer: Peer, number: u64, tag: i32, payload: &[u8]) -> Result<Sending, EngineError> {
     let mut header = Header::control(Kind::Protocol, number, (payload.len() as u64) << 32, 0);
     header.tag = tag;
@@ -107,9 +107,8 @@ fn tell(port: &mut Port<'_>, peer: Peer, number: u64, tag: i32, payload: &[u8]) 
 }
 
 fn answer(port: &mut Port<'_>, peer: Peer, number: u64, back: &Back) {
-    let (code, why) = back.parts();
     // Whoever is lost waits for nothing.
-    let _ = tell(port, peer, number, code.into(), why.as_bytes());
+    let _ = tell(port, peer, number, 1, &back.encode());
 }
 
 /// What takes letters of others.
@@ -220,8 +219,8 @@ impl Machine for Carrier {
             self.work(port);
             return Taken::Done;
         }
-        let code = u8::try_from(header.tag).unwrap_or(0);
-        let Some(back) = Back::of(code, &String::from_utf8_lossy(&whole)) else {
+        let back = Back::decode(&whole).ok().filter(|_| header.tag == 1);
+        let Some(back) = back else {
             port.accuse(peer, "what it says of a letter cannot be");
             return Taken::Done;
         };

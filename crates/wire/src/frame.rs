@@ -97,7 +97,7 @@ pub mod protocol {
     /// No payload.
     pub const REVOKE: u8 = 4;
     /// Letters that launchers write each other: see [`letter`](crate::letter). `token` names the errand, `tag` is 0
-    /// for a letter and else what became of it ([`Back`](crate::letter::Back)), whose reason is the payload. The
+    /// for a letter and 1 for what became of it ([`Back`](crate::letter::Back)), which is the payload then. The
     /// upper half of the auxiliary is how many bytes all pieces have.
     pub const LETTERS: u8 = 5;
     /// Remote service requests: see [`requests`](crate::requests).

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What two launchers say to each other when members of a communicator agree that are of both
+//! What launchers say to each other when members of a communicator agree that are of several
 //! ([`agreeing`](crate::agreeing)). Launchers do not reach each other: a process of one takes the letter to a process
 //! of the other, which gives it to its launcher and brings back what became of it.
 //!
@@ -15,10 +15,16 @@
 //!  which   scope 16 bytes, context u32, round u64
 //!  what    u8, as in an agreement
 //!  worlds, members: as in an agreement, in the order of whoever writes
+//!  owns    list of 16 bytes: those of the worlds that are of the launcher that writes
 //!  says    1: waits for the other's share      2: share     3: result, an answer     4: result, a refusal: why text
 //! ```
-//! A share is `flag` u32, `contexts` 3 u32, `first` u32 (place of the first own member that lives), `owns` (list of 16
-//! bytes: own worlds), `lost` and `known` (places). An errand is a letter and places of those to whom it may go.
+//! A share is `flag` u32, `contexts` 3 u32, `first` u32 (place of the first own member that lives), `lost` and `known`
+//! (places). An errand is a letter and places of those to whom it may go. What became of a letter is u8 and a text,
+//! which is empty unless it is a reason:
+//!
+//! ```text
+//!  1: delivered   2: nobody   3: refused: why   4: over with an answer, which follows   5: over: why there is none
+//! ```
 
 use crate::agreeing::{
     Agreed, Members, Places, What, Which, read_contexts, read_members, read_places, read_what, read_which, read_worlds,
@@ -41,6 +47,8 @@ pub struct Letter {
     pub worlds: Vec<[u8; 16]>,
     /// All members.
     pub members: Vec<Members>,
+    /// Those of the worlds that are of the launcher that writes.
+    pub owns: Vec<[u8; 16]>,
     /// What is said.
     pub says: Says,
 }
@@ -65,8 +73,6 @@ pub struct Share {
     pub contexts: [u32; 3],
     /// The place of that one.
     pub first: u32,
-    /// Worlds of this launcher.
-    pub owns: Vec<[u8; 16]>,
     /// Those of them that are lost.
     pub lost: Vec<Places>,
     /// Members whose loss all of them that live have acknowledged.
@@ -82,6 +88,8 @@ pub enum Back {
     Nobody,
     /// The other launcher says no.
     Refused(String),
+    /// The agreement is over at the other launcher, with this for all.
+    Over(Result<Agreed, String>),
 }
 
 /// A letter that a process is to carry.
@@ -96,7 +104,7 @@ pub struct Errand {
 impl Letter {
     /// As processes give it to each other.
     pub fn encode(&self) -> Vec<u8> {
-        let mut w = Writer::new(1);
+        let mut w = Writer::new(2);
         self.write(&mut w);
         w.into_body()
     }
@@ -105,7 +113,7 @@ impl Letter {
     pub fn decode(body: &[u8]) -> Result<Self, DecodeError> {
         let mut r = Reader::new(body);
         match r.u8("letter")? {
-            1 => {}
+            2 => {}
             other => return Err(invalid("letter", other.into())),
         }
         let letter = Self::read(&mut r)?;
@@ -125,6 +133,9 @@ impl Letter {
             w.fixed(world);
         });
         write_members(w, &self.members);
+        w.list(&self.owns, |w, world| {
+            w.fixed(world);
+        });
         match &self.says {
             Says::Waiting => {
                 w.u8(1);
@@ -145,6 +156,7 @@ impl Letter {
         let what = read_what(r)?;
         let worlds = read_worlds(r)?;
         let members = read_members(r, worlds.len())?;
+        let owns = read_worlds(r)?;
         let says = match r.u8("what a letter says")? {
             1 => Says::Waiting,
             2 => Says::Share(Share::read(r)?),
@@ -157,6 +169,7 @@ impl Letter {
             what,
             worlds,
             members,
+            owns,
             says,
         })
     }
@@ -166,9 +179,7 @@ impl Share {
     fn write(&self, w: &mut Writer) {
         w.u32(self.flag);
         write_contexts(w, self.contexts);
-        w.u32(self.first).list(&self.owns, |w, world| {
-            w.fixed(world);
-        });
+        w.u32(self.first);
         write_places(w, &self.lost);
         write_places(w, &self.known);
     }
@@ -178,7 +189,6 @@ impl Share {
             flag: r.u32("flag")?,
             contexts: read_contexts(r)?,
             first: r.u32("first member that lives")?,
-            owns: read_worlds(r)?,
             lost: read_places(r, "lost members")?,
             known: read_places(r, "members whose loss is known")?,
         })
@@ -186,34 +196,49 @@ impl Share {
 }
 
 impl Back {
-    /// As one byte and a text, which is how processes tell it each other.
-    pub fn parts(&self) -> (u8, &str) {
-        match self {
-            Self::Delivered => (1, ""),
-            Self::Nobody => (2, ""),
-            Self::Refused(why) => (3, cut(why)),
-        }
+    /// As processes tell it each other.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut w = Writer::new(1);
+        self.write(&mut w);
+        w.into_body()
     }
 
     /// The same, read.
-    pub fn of(code: u8, why: &str) -> Option<Self> {
-        match code {
-            1 => Some(Self::Delivered),
-            2 => Some(Self::Nobody),
-            3 => Some(Self::Refused(cut(why).to_owned())),
-            _ => None,
+    pub fn decode(body: &[u8]) -> Result<Self, DecodeError> {
+        let mut r = Reader::new(body);
+        match r.u8("what became of a letter")? {
+            1 => {}
+            other => return Err(invalid("what became of a letter", other.into())),
         }
+        let back = Self::read(&mut r)?;
+        r.end()?;
+        Ok(back)
     }
 
     pub(crate) fn write(&self, w: &mut Writer) {
-        let (code, why) = self.parts();
-        w.u8(code).text(why);
+        match self {
+            Self::Delivered => w.u8(1).text(""),
+            Self::Nobody => w.u8(2).text(""),
+            Self::Refused(why) => w.u8(3).text(cut(why)),
+            Self::Over(Ok(agreed)) => {
+                agreed.write(w.u8(4).text(""));
+                w
+            }
+            Self::Over(Err(why)) => w.u8(5).text(cut(why)),
+        };
     }
 
     pub(crate) fn read(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let code = r.u8("what became of a letter")?;
         let why = read_reason(r)?;
-        Self::of(code, &why).ok_or_else(|| invalid("what became of a letter", code.into()))
+        match code {
+            1 => Ok(Self::Delivered),
+            2 => Ok(Self::Nobody),
+            3 => Ok(Self::Refused(why)),
+            4 => Ok(Self::Over(Ok(Agreed::read(r)?))),
+            5 => Ok(Self::Over(Err(why))),
+            _ => Err(invalid("what became of a letter", code.into())),
+        }
     }
 }
 
@@ -262,6 +287,7 @@ mod tests {
                     count: 1,
                 },
             ],
+            owns: vec![[8; 16]],
             says,
         }
     }
@@ -271,23 +297,25 @@ mod tests {
             flag: 5,
             contexts: [20, 0, 0],
             first: 4,
-            owns: vec![[8; 16]],
             lost: vec![(0, 1)],
             known: vec![(0, 1), (3, 1)],
         })
     }
 
-    fn all() -> Vec<Letter> {
-        let agreed = Agreed {
+    fn agreed() -> Agreed {
+        Agreed {
             flag: 5,
             contexts: [20, 22, 24],
             news: true,
             lost: vec![(0, 1), (2, 2)],
-        };
+        }
+    }
+
+    fn all() -> Vec<Letter> {
         [
             Says::Waiting,
             share(),
-            Says::Result(Ok(agreed)),
+            Says::Result(Ok(agreed())),
             Says::Result(Err("no".into())),
         ]
         .map(sample)
@@ -359,8 +387,26 @@ mod tests {
         };
         assert!(lost(vec![(1, 2), (2, 1)]).is_err(), "twice the same");
         assert!(lost(vec![(0, u32::MAX)]).is_err());
+        assert!(back(&|l| l.owns.clear()).is_err(), "whose letter it is");
         let long = vec![b'x'; 2 * MAX_LETTER + 1];
-        assert!(Letter::decode(&[&[1][..], &long].concat()).is_err());
-        assert_eq!(Back::of(4, ""), None);
+        assert!(Letter::decode(&[&[2][..], &long].concat()).is_err());
+    }
+
+    #[test]
+    fn what_became_of_a_letter_survives_the_wire_and_its_truncations_do_not() {
+        for back in [
+            Back::Delivered,
+            Back::Nobody,
+            Back::Refused("no".into()),
+            Back::Over(Ok(agreed())),
+            Back::Over(Err("no".into())),
+        ] {
+            let whole = back.encode();
+            assert_eq!(Back::decode(&whole), Ok(back));
+            for end in 0..whole.len() {
+                assert!(Back::decode(&whole[..end]).is_err(), "{end} bytes were accepted");
+            }
+        }
+        assert!(Back::decode(&[1, 6, 0, 0, 0, 0]).is_err());
     }
 }

@@ -5,14 +5,14 @@
 //! answered the same, once; answers that are lost on their way are given again by `answering`. So no two of them can be
 //! told different things, and nobody waits for a process that has failed.
 //!
-//! `agreement`: one of them. `deciding`: members of two launchers; `between`: letters of these. `naming`: which
-//! processes members are.
+//! `agreement`: one of them. `deciding`: members of several launchers; `between`: letters of these; `parties`: which
+//! launchers there are. `naming`: which processes members are.
 
 use agreement::{Agreement, Wish};
-use between::{Between, Posted, back};
+use between::{Between, Outcome, Past, Posted, back};
 use isthmus_identity::derived;
 use isthmus_job::coallocation::{Subjobs, takes_part, world_of};
-use isthmus_wire::agreeing::{Agree, Agreed, Which, places};
+use isthmus_wire::agreeing::{Agree, Which, places};
 use isthmus_wire::letter::{Back, Letter, Says};
 use isthmus_wire::question::{Kind, Refusal, Said};
 use naming::{Named, Process, Told, resolve};
@@ -22,6 +22,7 @@ mod agreement;
 mod between;
 mod deciding;
 mod naming;
+mod parties;
 
 const WITHOUT: &str =
     "the other job's processes have agreed without those of this job, which they could not reach any more";
@@ -70,7 +71,7 @@ impl Agreements {
             _ => resolve(&self.worlds, subjobs, by, &agree),
         };
         match named {
-            Ok(named) if named.decides.is_some() && inherited => {
+            Ok(named) if named.spans && inherited => {
                 vec![(by, question, Err(Refusal::new(Kind::Unable, INHERITED)))]
             }
             Ok(named) => self.ask(by, question, agree, named, |(site, index)| {
@@ -124,7 +125,9 @@ impl Agreements {
             worlds: agree.worlds.clone(),
             ranges: agree.members.clone(),
             missing: named.own().filter(|&member| takes_part(member)).collect(),
-            between: named.decides.map(|decides| Between::new(decides, &named.members)),
+            between: named
+                .spans
+                .then(|| Between::new(&agree.worlds, &agree.members, &named.members)),
             members: named.members,
             wishes: BTreeMap::new(),
         });
@@ -188,7 +191,7 @@ impl Agreements {
         let mut told = Vec::new();
         let result = match open.between.is_some() {
             true => open.settle_between(which, takes_part, &mut told),
-            false => open.missing.is_empty().then(|| Ok(open.combined(takes_part, None))),
+            false => open.missing.is_empty().then(|| Ok(open.combined(takes_part))),
         };
         if let Some(result) = result {
             told.extend(self.end(which, result, takes_part));
@@ -197,19 +200,25 @@ impl Agreements {
     }
 
     /// All own members that live are told this result.
-    fn end(
-        &mut self,
-        which: Which,
-        result: Result<Agreed, String>,
-        takes_part: &impl Fn(Process) -> bool,
-    ) -> Vec<Told> {
+    fn end(&mut self, which: Which, result: Outcome, takes_part: &impl Fn(Process) -> bool) -> Vec<Told> {
         let Some(over) = self.open.remove(&which) else {
             return Vec::new();
+        };
+        let counts_here = |place: u32| match &result {
+            Ok(agreed) => !agreed
+                .lost
+                .iter()
+                .any(|(first, count)| place.wrapping_sub(*first) < *count),
+            Err(_) => true,
+        };
+        let own = match over.first(takes_part) {
+            Some((place, _)) if !counts_here(place) => Err(WITHOUT.to_owned()),
+            _ => result.clone(),
         };
         let living = over.living(takes_part);
         let mut told: Vec<Told> = living
             .map(|(member, wish)| {
-                let said = result.clone().map(|agreed| Said::Agreed(Box::new(agreed)));
+                let said = own.clone().map(|agreed| Said::Agreed(Box::new(agreed)));
                 (
                     member,
                     wish.question,
@@ -218,8 +227,8 @@ impl Agreements {
             })
             .collect();
         if let Some(between) = over.between {
-            self.posted.is_over(which);
-            told.extend(between.dismiss(result.err().as_deref()));
+            told.extend(between.dismiss(&result));
+            self.posted.is_over(which, result);
         }
         told
     }
@@ -271,23 +280,7 @@ impl Agreements {
         if let Some(before) = between.ready.insert(by, question) {
             told.push((by, before, Ok(Said::Done)));
         }
-        let out = between.out.filter(|(carrier, _)| *carrier == by);
-        if let Some((_, is_result)) = out {
-            between.out = None;
-            let result = match was {
-                Some(Back::Delivered) if is_result => between.result.clone(),
-                Some(Back::Refused(why)) => Some(between.result.clone().unwrap_or(Err(why))),
-                Some(Back::Nobody) => {
-                    between.cut.insert(by);
-                    None
-                }
-                Some(Back::Delivered) | None => None,
-            };
-            if let Some(result) = result {
-                told.extend(self.end(which, result, takes_part));
-                return told;
-            }
-        }
+        between.learn(by, was);
         told.extend(self.settle(which, takes_part));
         told
     }
@@ -301,15 +294,17 @@ impl Agreements {
     ) -> Vec<Told> {
         let which = letter.which;
         let Some(open) = self.open.get_mut(&which) else {
-            let is_over = self.posted.knows_as_over(which);
-            return match letter.says {
+            let told = match (self.posted.past(which), &letter.says) {
+                // It has agreed without this one, which has a result that stands.
+                (Some(Past::Known(own)), Says::Result(theirs)) if own != theirs => Back::Nobody,
                 // Whoever wrote it had this one's share: the agreement is over here.
-                Says::Result(_) => vec![back(by, question, Back::Delivered)],
-                Says::Waiting if is_over => vec![back(by, question, Back::Delivered)],
+                (_, Says::Result(_)) => Back::Delivered,
+                (Some(Past::Known(own)), _) => Back::Over(own.clone()),
                 // It would have the result if it could have been reached.
-                Says::Share(_) if is_over => vec![back(by, question, Back::Refused(WITHOUT.to_owned()))],
-                _ => self.posted.keep((by, question, letter)),
+                (Some(Past::Older), _) => Back::Refused(WITHOUT.to_owned()),
+                (None, _) => return self.posted.keep((by, question, letter)),
             };
+            return vec![back(by, question, told)];
         };
         let mut told = Vec::new();
         match open.read(by, question, letter, &mut told) {

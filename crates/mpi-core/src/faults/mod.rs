@@ -5,7 +5,7 @@
 //! * `revoke`: a communicator on which nothing is possible any more, at all members;
 //! * `agreement`: members agree on a number, whoever fails meanwhile;
 //! * `shrink`: on a communicator of those that are left;
-//! * `errands`: what launchers of two jobs say to each other goes by their processes.
+//! * `errands`: what launchers of several jobs say to each other goes by their processes.
 //!
 //! Who has failed, the coordinator decides ([`isthmus_engine::losses`]), so all processes agree on that.
 

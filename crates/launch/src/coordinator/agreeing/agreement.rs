@@ -3,8 +3,7 @@
 
 use super::between::Between;
 use super::naming::{Member, Named, Process, Written};
-use isthmus_wire::agreeing::{Agree, Agreed, Members, What, pieces, places};
-use isthmus_wire::letter::Share;
+use isthmus_wire::agreeing::{Agree, Agreed, Members, What, pieces};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -48,7 +47,7 @@ impl Agreement {
     pub(super) fn named(&self) -> Named {
         Named {
             members: self.members.clone(),
-            decides: self.between.as_ref().map(Between::decides),
+            spans: self.between.is_some(),
         }
     }
 
@@ -79,37 +78,28 @@ impl Agreement {
             .then_some("a process asks twice for one agreement; please report this")
     }
 
-    /// What all that live are told. `share`: what those of another launcher have said; without it none of them lives.
-    pub(super) fn combined(&self, takes_part: &impl Fn(Process) -> bool, share: Option<&Share>) -> Agreed {
+    /// What all that live are told. Of other launchers only those have living members that have sent a share.
+    pub(super) fn combined(&self, takes_part: &impl Fn(Process) -> bool) -> Agreed {
         let lives = |member: &Process| self.wishes.contains_key(member) && takes_part(*member);
-        let abroad: Option<BTreeSet<u32>> = share.map(|share| places(&share.lost).collect());
-        let is_lost = |place: u32, member: &Member| match (member, &abroad) {
-            (Some(own), _) => !lives(own),
-            (None, Some(lost)) => lost.contains(&place),
-            (None, None) => true,
+        let abroad = self.between.as_ref().map(Between::shares).unwrap_or_default();
+        let is_lost = |place: u32, member: &Member| match member {
+            Some(own) => !lives(own),
+            None => abroad.is_lost(place),
         };
         let all = (0..).zip(self.members.iter());
         let lost: Vec<u32> = all
             .filter(|(place, member)| is_lost(*place, member))
             .map(|(place, _)| place)
             .collect();
-        let known: Option<BTreeSet<u32>> = share.map(|share| places(&share.known).collect());
-        let is_news = |place: &u32| {
-            let elsewhere = known.as_ref().is_some_and(|known| !known.contains(place));
-            elsewhere || self.living(takes_part).any(|(_, wish)| !wish.known.contains(place))
-        };
+        let is_news =
+            |place: &u32| !abroad.know(*place) || self.living(takes_part).any(|(_, wish)| !wish.known.contains(place));
         // Of those too that have failed since.
         let flag = self.wishes.values().fold(u32::MAX, |all, wish| all & wish.flag);
-        let first = self.first(takes_part);
-        let contexts = match (first, share) {
-            (Some((place, _)), Some(share)) if share.first < place => share.contexts,
-            (None, Some(share)) => share.contexts,
-            (Some((_, wish)), _) => wish.contexts,
-            (None, None) => [0; 3],
-        };
+        let own = self.first(takes_part).map(|(place, wish)| (place, wish.contexts));
+        let first = own.into_iter().chain(abroad.firsts()).min();
         Agreed {
-            flag: share.map_or(flag, |share| flag & share.flag),
-            contexts,
+            flag: flag & abroad.flag(),
+            contexts: first.map_or([0; 3], |(_, contexts)| contexts),
             news: lost.iter().any(is_news),
             lost: pieces(lost),
         }

@@ -18,8 +18,8 @@ pub(super) type Told = (Process, u64, Result<Said, Refusal>);
 /// Members by their places.
 pub(super) struct Named {
     pub(super) members: Arc<[Member]>,
-    /// With members of another launcher: whether this one decides.
-    pub(super) decides: Option<bool>,
+    /// Whether some are of another launcher.
+    pub(super) spans: bool,
 }
 
 impl Named {
@@ -29,8 +29,7 @@ impl Named {
     }
 }
 
-/// The processes that a member names. Of two launchers the one decides that has the world with the smallest name: both
-/// find the same.
+/// The processes that a member names.
 pub(super) fn resolve(
     known: &HashMap<[u8; 16], usize>,
     subjobs: &Subjobs,
@@ -82,10 +81,8 @@ pub(super) fn resolve(
     if different.len() as u64 != own || !different.contains(&by) {
         return refused("an agreement names a process twice, or not the one that asks; please report this");
     }
-    let spans = members.contains(&None);
-    let first = agree.worlds.iter().zip(&worlds).min_by_key(|(name, _)| **name);
     Ok(Named {
-        decides: spans.then(|| first.is_some_and(|(_, own)| own.is_some())),
+        spans: members.contains(&None),
         members: members.into(),
     })
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 use super::naming::Member;
 use super::*;
-use isthmus_wire::agreeing::{Members, What, pieces};
+use isthmus_wire::agreeing::{Agreed, Members, What, pieces};
 use std::cell::RefCell;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -63,7 +63,7 @@ impl Job {
         let question = agree.which.round;
         let named = Named {
             members: self.members.clone(),
-            decides: None,
+            spans: false,
         };
         self.agreements
             .ask((0, by), question, agree, named, |process| !failed.contains(&process))

@@ -2,13 +2,15 @@
 use super::super::naming::Member;
 use super::super::*;
 use super::EARLY;
-use isthmus_wire::agreeing::{Members, What, pieces};
+use isthmus_wire::agreeing::{Agreed, Members, What, pieces};
 use isthmus_wire::letter::{Errand, Share};
 use std::cell::RefCell;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-const NAMES: [[u8; 16]; 2] = [[1; 16], [2; 16]];
+fn name(side: usize) -> [u8; 16] {
+    [1 + side as u8; 16]
+}
 
 fn which(round: u64) -> Which {
     Which {
@@ -18,19 +20,19 @@ fn which(round: u64) -> Which {
     }
 }
 
-/// The launcher of one of the two jobs, of so many members each.
+/// The launcher of one of the jobs, of so many members each.
 struct Side {
     number: usize,
-    sizes: [u32; 2],
+    sizes: Vec<u32>,
     agreements: Agreements,
     failed: RefCell<HashSet<u32>>,
 }
 
 impl Side {
-    fn new(number: usize, sizes: [u32; 2]) -> Self {
+    fn new(number: usize, sizes: &[u32]) -> Self {
         Self {
             number,
-            sizes,
+            sizes: sizes.to_vec(),
             agreements: Agreements::default(),
             failed: RefCell::default(),
         }
@@ -42,8 +44,10 @@ impl Side {
 
     fn agree(&self, round: u64, flag: u32, known: impl IntoIterator<Item = u32>) -> Agree {
         // Places are those of the first job, then those of the second one, and each names its own world first.
+        let mut worlds: Vec<usize> = (0..self.sizes.len()).collect();
+        worlds.sort_by_key(|world| *world != self.number);
         let range = |world: usize| Members {
-            world: (world != self.number).into(),
+            world: worlds.iter().position(|known| *known == world).unwrap() as u16,
             first: 0,
             count: self.sizes[world],
         };
@@ -52,22 +56,22 @@ impl Side {
             which: which(round),
             flag,
             contexts: [0; 3],
-            worlds: vec![NAMES[self.number], NAMES[1 - self.number]],
-            members: vec![range(0), range(1)],
+            worlds: worlds.iter().map(|world| name(*world)).collect(),
+            members: (0..self.sizes.len()).map(range).collect(),
             known: pieces(known),
         }
     }
 
     fn ask(&mut self, by: u32, question: u64, agree: Agree) -> Vec<Told> {
         let own = |side: usize| (0..self.sizes[side]).map(move |index| (side, index));
-        let all = own(0).chain(own(1));
+        let all = (0..self.sizes.len()).flat_map(own);
         let members: Arc<[Member]> = all
             .map(|(side, index)| (side == self.number).then_some((0, index)))
             .collect();
         let failed = self.failed.borrow();
-        let decides = Some(self.number == 0);
+        let spans = true;
         self.agreements
-            .ask((0, by), question, agree, Named { members, decides }, |(_, index)| {
+            .ask((0, by), question, agree, Named { members, spans }, |(_, index)| {
                 !failed.contains(&index)
             })
     }
@@ -122,7 +126,7 @@ fn was(told: &[Told], by: u32, question: u64) -> Option<Back> {
 
 #[test]
 fn one_decides_and_tells_its_own_when_the_other_has_the_result() {
-    let (mut a, mut b) = (Side::new(0, [1, 2]), Side::new(1, [1, 2]));
+    let (mut a, mut b) = (Side::new(0, &[1, 2]), Side::new(1, &[1, 2]));
     assert!(a.ask(0, 1, a.agree(0, 0b111, [])).is_empty());
     let told = a.carry(0, 2, 0, None);
     assert_eq!(
@@ -143,7 +147,7 @@ fn one_decides_and_tells_its_own_when_the_other_has_the_result() {
 
 #[test]
 fn the_whole_way() {
-    let (mut a, mut b) = (Side::new(0, [2, 1]), Side::new(1, [2, 1]));
+    let (mut a, mut b) = (Side::new(0, &[2, 1]), Side::new(1, &[2, 1]));
     a.ask(0, 1, a.agree(0, 0b111, []));
     a.ask(1, 1, a.agree(0, 0b101, []));
     a.carry(0, 2, 0, None);
@@ -157,20 +161,20 @@ fn the_whole_way() {
     );
     let told = b.bring(0, 5, letter(&told));
     assert_eq!(told.iter().filter_map(result).count(), 1);
-    assert_eq!(was(&told, 0, 5), Some(Back::Delivered));
-    let told = a.carry(0, 4, 0, Some(Back::Delivered));
+    assert!(matches!(was(&told, 0, 5), Some(Back::Over(Ok(_)))));
+    let told = a.carry(0, 4, 0, was(&told, 0, 5));
     let all: Vec<Agreed> = told.iter().filter_map(result).map(Result::unwrap).collect();
     assert_eq!(all.len(), 2);
     assert!(all.iter().all(|agreed| agreed.flag == 0b100 && agreed.lost.is_empty()));
-    assert_eq!(was(&told, 1, 7), Some(Back::Delivered));
-    // A letter that comes late harms nothing.
-    assert!(matches!(was(&a.bring(0, 9, share), 0, 9), Some(Back::Refused(_))));
+    assert!(matches!(was(&told, 1, 7), Some(Back::Over(Ok(_)))));
+    // A letter that comes late is told the result, too.
+    assert!(matches!(was(&a.bring(0, 9, share), 0, 9), Some(Back::Over(Ok(_)))));
     assert!(a.agreements.open.is_empty() && b.agreements.open.is_empty());
 }
 
 #[test]
 fn whoever_can_reach_none_of_the_others_agrees_without_them() {
-    let mut b = Side::new(1, [1, 2]);
+    let mut b = Side::new(1, &[1, 2]);
     b.ask(0, 1, b.agree(0, 0b110, []));
     b.ask(1, 1, b.agree(0, 0b011, []));
     b.carry(1, 2, 0, None);
@@ -188,7 +192,7 @@ fn whoever_can_reach_none_of_the_others_agrees_without_them() {
 
 #[test]
 fn hostile_letters_are_refused_and_kept_in_bounds() {
-    let (mut a, mut b) = (Side::new(0, [2, 1]), Side::new(1, [2, 1]));
+    let (mut a, mut b) = (Side::new(0, &[2, 1]), Side::new(1, &[2, 1]));
     a.ask(0, 1, a.agree(0, 1, []));
     let share = |b: &mut Side| {
         b.ask(0, 1, b.agree(0, 1, []));
@@ -205,15 +209,20 @@ fn hostile_letters_are_refused_and_kept_in_bounds() {
     assert!(refused(b.bring(0, 3, share.clone())), "the other one does not decide");
     // It names own members as the other's, or as lost, or others than there are.
     type Lie = fn(&mut Letter);
-    let lies: [Lie; 5] = [
+    let lies: [Lie; 4] = [
         |l| l.members[0].count = 5,
         |l| l.what = What::Members,
         |l| lie(l, |share| share.first = 0),
         |l| lie(l, |share| share.lost = vec![(0, 3)]),
-        |l| lie(l, |share| share.owns = vec![[3; 16]]),
     ];
+    for owns in [vec![], vec![[3; 16]], vec![name(0)], vec![name(1), name(0)]] {
+        assert!(
+            refused(a.bring(1, 3, Letter { owns, ..share.clone() })),
+            "whose letter it is"
+        );
+    }
     for change in lies {
-        let mut a = Side::new(0, [2, 1]);
+        let mut a = Side::new(0, &[2, 1]);
         a.ask(0, 1, a.agree(0, 1, []));
         a.ask(1, 1, a.agree(0, 1, []));
         a.carry(0, 2, 0, None);
@@ -233,6 +242,82 @@ fn hostile_letters_are_refused_and_kept_in_bounds() {
         a.bring(0, number + 10, early);
     }
     assert_eq!(a.agreements.posted.early.len(), EARLY);
+}
+
+#[test]
+fn the_next_one_decides_and_takes_a_result_that_somebody_knows() {
+    let sizes = [1, 1, 1];
+    let [mut a, mut b, mut c] = [0, 1, 2].map(|number| Side::new(number, &sizes));
+    for side in [&mut a, &mut b, &mut c] {
+        side.ask(0, 1, side.agree(0, !(1 << side.number), []));
+    }
+    let shares = [&mut b, &mut c].map(|side| letter(&side.carry(0, 2, 0, None)));
+    for (question, share) in (11..).zip(shares) {
+        assert!(
+            a.bring(0, question, share).is_empty(),
+            "nobody is told before all have it"
+        );
+    }
+    let told = a.carry(0, 2, 0, None);
+    assert_eq!(errand(&told).map(|errand| errand.to.clone()), Some(vec![(1, 1)]));
+    let known = b
+        .bring(0, 3, letter(&told))
+        .iter()
+        .find_map(result)
+        .expect("it is told");
+    // The first one is gone. The third one turns to the second one, which knows.
+    let told = c.carry(0, 3, 0, Some(Back::Nobody));
+    assert_eq!(errand(&told).map(|errand| errand.to.clone()), Some(vec![(1, 1)]));
+    let back = was(&b.bring(0, 4, letter(&told)), 0, 4);
+    assert_eq!(back, Some(Back::Over(known.clone())));
+    let told = c.carry(0, 4, 0, back);
+    assert_eq!(told.iter().find_map(result), Some(known));
+}
+
+#[test]
+fn whoever_has_turned_to_the_next_one_takes_nothing_of_the_one_before() {
+    let sizes = [1, 1, 1];
+    let [mut a, mut b, mut c] = [0, 1, 2].map(|number| Side::new(number, &sizes));
+    for side in [&mut a, &mut b, &mut c] {
+        side.ask(0, 1, side.agree(0, !(1 << side.number), []));
+    }
+    let shares = [&mut b, &mut c].map(|side| letter(&side.carry(0, 2, 0, None)));
+    for (question, share) in (11..).zip(shares) {
+        a.bring(0, question, share);
+    }
+    a.carry(0, 2, 0, None);
+    let late = letter(&a.carry(0, 3, 0, Some(Back::Delivered)));
+    assert!(matches!(late.says, Says::Result(Ok(_))));
+    let share = letter(&c.carry(0, 3, 0, Some(Back::Nobody)));
+    assert_eq!(was(&c.bring(0, 4, late), 0, 4), Some(Back::Nobody));
+    b.bring(0, 3, share);
+    let told = b.carry(0, 4, 0, Some(Back::Nobody));
+    assert!(matches!(&letter(&told).says, Says::Result(Ok(agreed)) if agreed.lost == [(0, 1)]));
+}
+
+#[test]
+fn worlds_of_one_launcher_are_one_party_once_it_has_said_so() {
+    let mut c = Side::new(2, &[1, 1, 1]);
+    c.ask(0, 1, c.agree(0, 1, []));
+    // Nobody of the first world is there any more, so the second one decides.
+    c.carry(0, 2, 0, None);
+    c.carry(0, 3, 0, Some(Back::Nobody));
+    let both = Letter {
+        which: which(0),
+        what: What::Number,
+        worlds: c.agree(0, 1, []).worlds,
+        members: c.agree(0, 1, []).members,
+        owns: vec![name(0), name(1)],
+        says: Says::Waiting,
+    };
+    assert_eq!(was(&c.bring(0, 4, both.clone()), 0, 4), Some(Back::Delivered));
+    let told = c.carry(0, 5, 0, Some(Back::Delivered));
+    assert_eq!(errand(&told).map(|errand| errand.to.clone()), Some(vec![(0, 2)]));
+    let one = Letter {
+        owns: vec![name(1)],
+        ..both
+    };
+    assert!(matches!(was(&c.bring(0, 6, one), 0, 6), Some(Back::Refused(_))));
 }
 
 fn lie(letter: &mut Letter, change: impl FnOnce(&mut Share)) {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Processes of two jobs that agree again and again. What they say takes its time, processes fail at any moment, a
-//! whole job does, or nothing passes between the two any more.
+//! Processes of several jobs that agree again and again. What they say takes its time, processes fail at any moment, a
+//! whole job does, or nothing passes between two of the jobs any more, or between some and the others.
 
 use super::super::super::tests::Chance;
 use super::*;
-use std::collections::{HashMap, VecDeque};
+use isthmus_wire::agreeing::places;
+use std::collections::{BTreeSet, HashMap, VecDeque};
 
 /// A process: of which job, and its index there.
 type Member = (usize, u32);
@@ -19,7 +20,7 @@ enum Mail {
     Answer(Told),
 }
 
-/// A letter on its way to a member of the other job, or back.
+/// A letter on its way to a member of another job, or back.
 struct Carried {
     from: Member,
     to: Member,
@@ -44,7 +45,7 @@ struct Process {
 }
 
 struct World {
-    sides: [Side; 2],
+    sides: Vec<Side>,
     processes: HashMap<Member, Process>,
     /// In order for each process, to its launcher and from it.
     up: HashMap<Member, VecDeque<Mail>>,
@@ -52,24 +53,47 @@ struct World {
     carried: Vec<Carried>,
     /// To whom each errand still may go.
     errands: HashMap<Member, Vec<(Letter, VecDeque<Member>)>>,
-    is_cut: bool,
+    /// Pairs of jobs between which nothing passes, the lower one first.
+    cut: BTreeSet<(usize, usize)>,
     /// By side and round.
-    told: [HashMap<u64, Agreed>; 2],
+    told: Vec<HashMap<u64, Agreed>>,
+    /// Members that were refused a result.
+    without: usize,
 }
 
 impl World {
-    fn new(sizes: [u32; 2]) -> Self {
-        let all = (0..2).flat_map(|side| (0..sizes[side]).map(move |index| (side, index)));
+    fn new(sizes: &[u32]) -> Self {
+        let sides = 0..sizes.len();
+        let all = sides
+            .clone()
+            .flat_map(|side| (0..sizes[side]).map(move |index| (side, index)));
         Self {
-            sides: [Side::new(0, sizes), Side::new(1, sizes)],
+            sides: sides.clone().map(|side| Side::new(side, sizes)).collect(),
             processes: all.map(|member| (member, Process::default())).collect(),
             up: HashMap::new(),
             down: HashMap::new(),
             carried: Vec::new(),
             errands: HashMap::new(),
-            is_cut: false,
-            told: [HashMap::new(), HashMap::new()],
+            cut: BTreeSet::new(),
+            told: sides.map(|_| HashMap::new()).collect(),
+            without: 0,
         }
+    }
+
+    fn is_cut(&self, one: usize, other: usize) -> bool {
+        self.cut.contains(&(one.min(other), one.max(other)))
+    }
+
+    /// The member with this place.
+    fn member(&self, place: u32) -> Member {
+        let mut first = 0;
+        for (side, &size) in self.sides[0].sizes.iter().enumerate() {
+            if place - first < size {
+                return (side, place - first);
+            }
+            first += size;
+        }
+        panic!("no member has place {place}")
     }
 
     fn living(&self) -> Vec<Member> {
@@ -137,17 +161,14 @@ impl World {
         let Some(Mail::Answer(told)) = self.down.get_mut(&member).and_then(VecDeque::pop_front) else {
             return;
         };
-        if let Some(result) = result(&told) {
-            return self.take(member, told.1, result.unwrap());
+        match result(&told) {
+            Some(Ok(result)) => return self.take(member, told.1, result),
+            Some(Err(why)) => return self.leave(member, &why),
+            None => {}
         }
         match told.2.unwrap() {
             Said::Errand(errand) => {
-                let mut to: Vec<Member> = places(&errand.to)
-                    .map(|place| match place.checked_sub(self.sides[0].sizes[0]) {
-                        Some(index) => (1, index),
-                        None => (0, place),
-                    })
-                    .collect();
+                let mut to: Vec<Member> = places(&errand.to).map(|place| self.member(place)).collect();
                 let first = chance.below(to.len());
                 to.rotate_left(first);
                 self.errands.entry(member).or_default().push((errand.letter, to.into()));
@@ -170,9 +191,9 @@ impl World {
             return;
         };
         let round = letter.which.round;
-        match to.pop_front().filter(|_| !self.is_cut) {
+        match to.pop_front() {
             None => self.is_ready(from, round, Some(Back::Nobody)),
-            Some(next) if !self.lives(next) => {
+            Some(next) if !self.lives(next) || self.is_cut(from.0, next.0) => {
                 self.errands.entry(from).or_default().push((letter, to));
                 self.go(from);
             }
@@ -189,7 +210,7 @@ impl World {
         }
     }
 
-    /// Something between the two jobs arrives.
+    /// Something between two jobs arrives.
     fn arrive(&mut self, at: usize) {
         let Carried {
             from,
@@ -232,9 +253,18 @@ impl World {
         process.round += 1;
         let own = self.told[member.0].entry(round).or_insert_with(|| heard.clone());
         assert_eq!(*own, heard, "round {round}, side {}", member.0);
-        if let Some(other) = self.told[1 - member.0].get(&round).filter(|_| !self.is_cut) {
-            assert_eq!(*other, heard, "round {round}, the two sides");
+        for side in (0..self.sides.len()).filter(|side| !self.is_cut(*side, member.0)) {
+            if let Some(other) = self.told[side].get(&round) {
+                assert_eq!(*other, heard, "round {round}, sides {side} and {}", member.0);
+            }
         }
+    }
+
+    /// A member hears that the others have agreed without its job, and ends.
+    fn leave(&mut self, member: Member, why: &str) {
+        assert!(!self.cut.is_empty(), "{why}");
+        self.without += 1;
+        self.kill(member);
     }
 
     fn kill(&mut self, member: Member) {
@@ -256,10 +286,13 @@ impl World {
         awaited.for_each(|carried| self.go(carried.from));
     }
 
-    /// Nothing passes between the two jobs any more.
-    fn cut(&mut self) {
-        self.is_cut = true;
-        self.lose(|_| false, |_| true);
+    /// Nothing passes between these jobs any more.
+    fn cut(&mut self, pairs: impl IntoIterator<Item = (usize, usize)>) {
+        self.cut.extend(pairs);
+        let cut = self.cut.clone();
+        let is_gone =
+            |carried: &Carried| cut.contains(&(carried.from.0.min(carried.to.0), carried.from.0.max(carried.to.0)));
+        self.lose(|_| false, is_gone);
     }
 
     /// One step of somebody; whether anybody could do anything.
@@ -291,18 +324,42 @@ impl World {
     }
 }
 
-#[test]
-fn a_thousand_failures_and_no_two_that_reach_each_other_were_ever_told_different_things() {
-    let seed = 20_261_129;
+/// How jobs lose each other.
+#[derive(Clone, Copy, PartialEq)]
+enum Cuts {
+    /// Some lose all others.
+    Camps,
+    /// Two lose each other, and others reach both.
+    One,
+}
+
+fn pairs(chance: &mut Chance, jobs: usize, cuts: Cuts) -> Vec<(usize, usize)> {
+    let all = (0..jobs).flat_map(|one| (one + 1..jobs).map(move |other| (one, other)));
+    let all: Vec<(usize, usize)> = all.collect();
+    match cuts {
+        Cuts::One => vec![all[chance.below(all.len())]],
+        Cuts::Camps => {
+            let camp = 1 + chance.below((1 << jobs) - 2);
+            all.into_iter()
+                .filter(|(one, other)| (camp >> one ^ camp >> other) & 1 == 1)
+                .collect()
+        }
+    }
+}
+
+fn fail(seed: u64, jobs: usize, cuts: Cuts) {
     println!("seed {seed}");
     let mut chance = Chance(seed);
-    let (mut failures, mut results, mut cuts) = (0, 0, 0);
+    let (mut failures, mut results, mut lost, mut without) = (0, 0, 0, 0);
     while failures < 1000 {
-        let sizes = [1 + chance.below(8) as u32, 1 + chance.below(8) as u32];
-        let mut world = World::new(sizes);
+        let sizes: Vec<u32> = (0..jobs).map(|_| 1 + chance.below(8) as u32).collect();
+        let mut world = World::new(&sizes);
         while world.living().len() > 1 {
             assert!(world.step(&mut chance), "all that live wait, and nothing is on its way");
             let living = world.living();
+            if living.is_empty() {
+                break;
+            }
             match chance.below(4000) {
                 // A whole job is killed.
                 0 => {
@@ -311,9 +368,9 @@ fn a_thousand_failures_and_no_two_that_reach_each_other_were_ever_told_different
                     failures += all.len();
                     all.into_iter().for_each(|member| world.kill(member));
                 }
-                1 if !world.is_cut => {
-                    cuts += 1;
-                    world.cut();
+                1 if world.cut.is_empty() || cuts == Cuts::Camps => {
+                    lost += 1;
+                    world.cut(pairs(&mut chance, jobs, cuts));
                 }
                 2..=40 => {
                     failures += 1;
@@ -322,8 +379,26 @@ fn a_thousand_failures_and_no_two_that_reach_each_other_were_ever_told_different
                 _ => {}
             }
         }
-        results += world.told[0].len() + world.told[1].len();
+        results += world.told.iter().map(HashMap::len).sum::<usize>();
+        without += world.without;
     }
-    println!("{failures} failures, {cuts} cuts, {results} results");
-    assert!(results > failures && cuts > 0);
+    println!("{failures} failures, {lost} cuts, {results} results, {without} were left out");
+    assert!(results > failures && lost > 0);
+}
+
+#[test]
+fn a_thousand_failures_and_no_two_that_reach_each_other_were_ever_told_different_things() {
+    fail(20_261_129, 2, Cuts::Camps);
+}
+
+#[test]
+fn the_same_of_three_launchers() {
+    fail(20_261_130, 3, Cuts::Camps);
+    fail(20_261_131, 3, Cuts::One);
+}
+
+#[test]
+fn the_same_of_four_launchers() {
+    fail(20_261_132, 4, Cuts::Camps);
+    fail(20_261_133, 4, Cuts::One);
 }
