@@ -4,8 +4,9 @@
 use crate::event::{Event, ToProcess};
 use crate::pipes::Pipes;
 use crate::sink::Sink;
+use crate::template::Templates;
 use crate::threads;
-use isthmus_sched::fork::{self, StandardInput, Template};
+use isthmus_sched::fork::{self, StandardInput};
 use isthmus_stage::content::hex;
 use isthmus_stage::lines::LineBuffer;
 use isthmus_wire::grid::{Exit, Stream};
@@ -119,7 +120,7 @@ impl Process {
 
 /// What all processes of a subjob are started with.
 pub(crate) struct Surroundings<'a> {
-    pub(crate) template: &'a Template,
+    pub(crate) templates: &'a Templates,
     pub(crate) rendezvous: &'a Path,
     pub(crate) output: Sink,
     pub(crate) error: Sink,
@@ -194,11 +195,12 @@ pub(crate) enum Source {
 /// Starts process `index`.
 pub(crate) fn start(with: &Surroundings<'_>, index: u32, input: Source) -> io::Result<Process> {
     let Surroundings {
-        template,
+        templates,
         rendezvous,
         events,
         ..
     } = with;
+    let template = templates.of(index);
     let token = isthmus_stage::guarded::random::<16>()?;
     let mut own = vec![
         (
@@ -213,7 +215,10 @@ pub(crate) fn start(with: &Surroundings<'_>, index: u32, input: Source) -> io::R
         let numbers: Vec<String> = set.iter().map(u32::to_string).collect();
         own.push((isthmus_settings::PROCESSORS.name, numbers.join(",")));
     }
-    own.extend(with.threads.map(|n| (threads::VARIABLE, n.to_string())));
+    // A program may have been told a number of its own.
+    let is_told = template.environment.iter().any(|(name, _)| name == threads::VARIABLE);
+    let threads = with.threads.filter(|_| !is_told);
+    own.extend(threads.map(|n| (threads::VARIABLE, n.to_string())));
     let (from, queue) = match input {
         Source::Nowhere => (StandardInput::Empty, None),
         Source::File(path) => (StandardInput::File(path), None),

@@ -145,8 +145,8 @@ pub(crate) fn home() -> PathBuf {
 }
 
 /// The program's file, executable and for this machine.
-pub(crate) fn find(start: &Start, directory: &Path, path: Option<OsString>) -> Result<PathBuf, Refusal> {
-    let program = locate(&start.program, directory, path)?;
+pub(crate) fn find(name: &str, directory: &Path, path: Option<OsString>) -> Result<PathBuf, Refusal> {
+    let program = locate(name, directory, path)?;
     check_executable(&program)?;
     check_architecture(&program)?;
     Ok(program)

@@ -8,20 +8,21 @@ use isthmus_stage::{words, workspace};
 use isthmus_wire::grid::Start;
 use std::path::{Path, PathBuf};
 
-/// As processes are told. `directory`: where they work.
-pub(crate) fn of(start: &Start, directory: &Path) -> Vec<String> {
+/// As processes are told. `directories`: where they work, first those whose program has no directory of its own.
+pub(crate) fn of(start: &Start, directories: &[&Path]) -> Vec<String> {
     let home = std::env::var_os("HOME").map(PathBuf::from);
-    paths(start, directory, home.as_deref().filter(|home| home.is_absolute()))
+    paths(start, directories, home.as_deref().filter(|home| home.is_absolute()))
 }
 
-fn paths(start: &Start, directory: &Path, home: Option<&Path>) -> Vec<String> {
+fn paths(start: &Start, directories: &[&Path], home: Option<&Path>) -> Vec<String> {
     let files = Some(words::path(&start.files)).filter(|files| !files.as_os_str().is_empty());
     // Inputs are links to files of the cache.
     let inputs = files.iter().flat_map(|files| workspace::links(files));
-    let work = Some(directory.to_owned()).filter(|directory| !holds_home(directory, home));
+    let work = directories.iter().filter(|directory| !holds_home(directory, home));
+    let work = work.map(|directory| directory.to_path_buf());
+    let directory = directories.first().copied().unwrap_or(Path::new("/"));
     let named = start.shared.iter().filter_map(|path| placed(path, directory, home));
     let mut paths: Vec<String> = work
-        .into_iter()
         .chain(named)
         .chain(files.clone())
         .chain(inputs)
@@ -63,13 +64,11 @@ mod tests {
             first: 0,
             count: 1,
             of: 1,
-            program: "./a".into(),
-            arguments: vec![],
+            sections: vec![],
             environment: vec![],
             directory: String::new(),
             directory_optional: false,
             below: String::new(),
-            library: String::new(),
             input: Input::Nobody,
             stdin: String::new(),
             stdout: String::new(),
@@ -95,7 +94,7 @@ mod tests {
         std::os::unix::fs::symlink(&cached, files.join("mesh")).unwrap();
         let alias = place.join("alias");
         std::os::unix::fs::symlink(&home, &alias).unwrap();
-        let told = |directory: &Path, shared: &[&str]| paths(&start(&files, shared), directory, Some(&home));
+        let told = |directory: &Path, shared: &[&str]| paths(&start(&files, shared), &[directory], Some(&home));
         let text = |path: &Path| words::text(path);
         let own = [text(&files), text(&cached)];
         assert_eq!(told(&work, &[]), [&[text(&work)], &own[..]].concat());
@@ -113,7 +112,7 @@ mod tests {
         ];
         assert_eq!(told(&work, &named), [&expected[..], &own[..]].concat());
         assert_eq!(
-            paths(&start(Path::new(""), &["~/x"]), &work, None),
+            paths(&start(Path::new(""), &["~/x"]), &[&work], None),
             [text(&work)],
             "there is no home directory"
         );

@@ -13,7 +13,7 @@ use crate::program::{self, Refusal};
 use crate::reached;
 use crate::rendezvous;
 use crate::sink::{self, Sink};
-use crate::template::{check_count, check_descriptors, means_alone, place_of_memory, template, variable};
+use crate::template::{Templates, check_count, check_descriptors, means_alone, place_of_memory, variable};
 use crate::threads;
 use crate::told::{self, Told};
 use crate::vendor::{self, Launcher, Underneath};
@@ -23,6 +23,7 @@ use isthmus_wire::boot::{self, Gone, Hello, Message};
 use isthmus_wire::grid::{Arrival, Commit, Exit, FromAgent, Input, LauncherEnd, Reach, Start, Stream, ToAgent};
 use isthmus_wire::question::{Answer, Question};
 use std::collections::HashMap;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -55,8 +56,8 @@ pub(crate) struct Subjob {
     input: Vec<mpsc::UnboundedSender<Arc<Piece>>>,
     arrivals: Vec<Arrival>,
     exits: Vec<(u32, Exit)>,
-    /// What was started, until it has been looked at whether it called another MPI.
-    started: Option<other_mpi::Ended>,
+    /// What was started, with the indices of its processes, until it has been looked at whether it called another MPI.
+    started: Vec<(Range<u32>, other_mpi::Ended)>,
     /// What the processes tell while they run.
     told: Told,
     /// What they have asked the coordinator.
@@ -79,7 +80,7 @@ impl Subjob {
     ) -> Result<Self, Refusal> {
         check_count(start.count)?;
         check_descriptors(start.count)?;
-        let template = template(start, binary)?;
+        let templates = Templates::new(start, binary)?;
         let cannot = |error| {
             Refusal::new(
                 format!("cannot make the directories of the job: {error}"),
@@ -88,8 +89,8 @@ impl Subjob {
         };
         let directories = Directories::create(place_of_memory(start), binary).map_err(cannot)?;
         let door = rendezvous::listen(&directories.rendezvous(), events.clone(), outbox).map_err(cannot)?;
-        let stdin = input_file(start, &template.directory)?;
-        let (output, error) = sink::open(start, &template.directory, outbox)?;
+        let stdin = input_file(start, &templates.directory)?;
+        let (output, error) = sink::open(start, &templates.directory, outbox)?;
         let mut subjob = Self {
             first: start.first,
             of: start.of,
@@ -104,17 +105,15 @@ impl Subjob {
             input: Vec::new(),
             arrivals: Vec::new(),
             exits: Vec::new(),
-            started: (start.first == 0 && !means_alone(start)).then(|| other_mpi::Ended {
-                program: template.program.clone(),
-                arguments: start.arguments.clone(),
-                directory: template.directory.clone(),
-                environment: template.environment.clone(),
-            }),
+            started: match start.first == 0 && !means_alone(start) {
+                true => templates.iter().map(|(indices, one)| (indices, ended(one))).collect(),
+                false => Vec::new(),
+            },
             told: Told::new(Instant::now()),
             asked: Asked::default(),
             site: OnceLock::new(),
             conditions: Conditions::default(),
-            shared: reached::of(start, &template.directory),
+            shared: reached::of(start, &templates.directories()),
         };
         if !start.vendor.is_empty() {
             if stdin.is_some() {
@@ -122,7 +121,7 @@ impl Subjob {
                 return Err(Refusal::new(reason, "give it to isthmus run as its standard input"));
             }
             subjob.prepare_input(start);
-            subjob.go_underneath(start, template, events)?;
+            subjob.go_underneath(start, templates, events)?;
             if start.count == start.of {
                 subjob.launch(&[], events)?;
             }
@@ -131,13 +130,13 @@ impl Subjob {
         let rendezvous = subjob.directories.rendezvous();
         let processors = processors::of(start)?;
         let with = Surroundings {
-            threads: shared_threads(start, processors.is_some(), &template.program, &error),
+            threads: shared_threads(start, processors.is_some(), &templates, &error),
             processors,
             seats: Seats {
                 local: start.count,
                 world: (start.reach == Reach::Node && start.count == start.of).then_some(start.of),
             },
-            template: &template,
+            templates: &templates,
             rendezvous: &rendezvous,
             output,
             error,
@@ -165,7 +164,8 @@ impl Subjob {
                 Err(error) => {
                     self.signal(9);
                     let what = format!("process {} of {}", index + 1, start.count);
-                    let (arguments, environment) = (&with.template.arguments, &with.template.environment);
+                    let template = with.templates.of(index);
+                    let (arguments, environment) = (&template.arguments, &template.environment);
                     let hint = match error.kind() {
                         std::io::ErrorKind::WouldBlock => "ask for fewer processes or raise the limit (ulimit -u)",
                         _ => "",
@@ -192,7 +192,7 @@ impl Subjob {
     fn go_underneath(
         &mut self,
         start: &Start,
-        template: Template,
+        templates: Templates,
         events: &mpsc::Sender<Event>,
     ) -> Result<(), Refusal> {
         let cache = crate::place_for_files().map_err(|reason| Refusal::new(reason, ""))?;
@@ -202,7 +202,7 @@ impl Subjob {
         self.processes = tokens.iter().map(|token| Process::expected(*token)).collect();
         let path = variable(start, "PATH").unwrap_or_default();
         let rendezvous = self.directories.rendezvous();
-        let underneath = Underneath::prepare((start, &path, &cache), template, &rendezvous, tokens, events)?;
+        let underneath = Underneath::prepare((start, &path, &cache), templates, &rendezvous, tokens, events)?;
         self.underneath = Some(underneath);
         Ok(())
     }
@@ -255,19 +255,23 @@ impl Subjob {
 
     /// All have ended: if what they ran calls another MPI, the user is told.
     fn tell_who_was_called(&mut self, outbox: &Outbox) {
-        let Some(started) = self.started.take() else {
-            return;
-        };
-        let note = if self.processes.iter().any(Process::has_called) {
-            let ended_well = self.processes.iter().all(|p| p.exit == Some(Exit::Status(0)));
-            ended_well.then(|| started.called()).flatten()
-        } else {
-            started.none_called(self.of)
-        };
-        let Some(note) = note else { return };
-        let text = format!("isthmus: note: {note}\n");
-        let (index, stream, bytes) = (0, Stream::Error, text.into_bytes());
-        outbox.send(&FromAgent::Output { index, stream, bytes });
+        let started = std::mem::take(&mut self.started);
+        let several = started.len() > 1;
+        for (indices, started) in started {
+            let index = indices.start;
+            let count = if several { indices.end - index } else { self.of };
+            let all = self.processes.iter().skip(index as usize).take(count as usize);
+            let note = if all.clone().any(Process::has_called) {
+                let ended_well = all.clone().all(|p| p.exit == Some(Exit::Status(0)));
+                ended_well.then(|| started.called()).flatten()
+            } else {
+                started.none_called(count)
+            };
+            let Some(note) = note else { continue };
+            let text = format!("isthmus: note: {note}\n");
+            let (stream, bytes) = (Stream::Error, text.into_bytes());
+            outbox.send(&FromAgent::Output { index, stream, bytes });
+        }
     }
 
     /// Tells what the processes have exchanged with other sites and where their time went, if that has changed.
@@ -540,10 +544,22 @@ fn input_file(start: &Start, directory: &Path) -> Result<Option<PathBuf>, Refusa
     Ok(stdin)
 }
 
+/// What is looked at when the processes of a program have ended.
+fn ended(template: &Template) -> other_mpi::Ended {
+    other_mpi::Ended {
+        program: template.program.clone(),
+        arguments: template.arguments.clone(),
+        directory: template.directory.clone(),
+        environment: template.environment.clone(),
+    }
+}
+
 /// How many threads each process is told to start, which is said beside what the first one prints.
-fn shared_threads(start: &Start, bound: bool, program: &Path, error: &Sink) -> Option<usize> {
+fn shared_threads(start: &Start, bound: bool, templates: &Templates, error: &Sink) -> Option<usize> {
     let threads = threads::share(start, bound)?;
-    let note = threads::note(program, start.count, threads).filter(|_| start.first == 0);
+    let mut programs = templates.iter().map(|(_, template)| &template.program);
+    let note = programs.find_map(|program| threads::note(program, start.count, threads));
+    let note = note.filter(|_| start.first == 0);
     if let Some(note) = note {
         let error = error.clone();
         tokio::spawn(async move { error.write(0, Stream::Error, note.into_bytes()).await });

@@ -7,8 +7,9 @@ use crate::too_new;
 use isthmus_sched::fork::Template;
 use isthmus_stage::words;
 use isthmus_wire::boot;
-use isthmus_wire::grid::{Reach, Start};
-use std::ffi::OsString;
+use isthmus_wire::grid::{Reach, Section, Start};
+use std::ffi::{OsStr, OsString};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// Variables that are the launcher's own business.
@@ -72,13 +73,104 @@ pub(crate) fn means_alone(start: &Start) -> bool {
     isthmus_settings::ALONE.read(|name| variable(start, name))
 }
 
-/// What processes of a subjob are started with, once that has been looked at.
-pub(crate) fn template(start: &Start, binary: &Path) -> Result<Template, Refusal> {
+/// What the processes of each program are started with.
+#[derive(Debug)]
+pub(crate) struct Templates {
+    /// With the index of the first process.
+    all: Vec<(u32, Template)>,
+    /// Number of processes.
+    count: u32,
+    /// Where those work whose program has no directory of its own.
+    pub(crate) directory: PathBuf,
+}
+
+impl Templates {
+    /// Looks at what is to be started.
+    pub(crate) fn new(start: &Start, binary: &Path) -> Result<Self, Refusal> {
+        let mut all = Vec::with_capacity(start.sections.len());
+        for section in &start.sections {
+            all.push((section.first, template(&of_section(start, section), section, binary)?));
+        }
+        Ok(Self {
+            all,
+            count: start.count,
+            directory: program::directory(start)?,
+        })
+    }
+
+    /// That of the process with this index.
+    pub(crate) fn of(&self, index: u32) -> &Template {
+        let begun = self.all.iter().rev().find(|(first, _)| *first <= index);
+        &begun.unwrap_or(&self.all[0]).1
+    }
+
+    /// Where processes work, first those whose program has no directory of its own.
+    pub(crate) fn directories(&self) -> Vec<&Path> {
+        let own = self.all.iter().map(|(_, template)| template.directory.as_path());
+        std::iter::once(self.directory.as_path()).chain(own).collect()
+    }
+
+    /// All of them, with the indices of their processes.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Range<u32>, &Template)> {
+        let ends = self.all.iter().skip(1).map(|(first, _)| *first).chain([self.count]);
+        self.all.iter().zip(ends).map(|((first, one), end)| (*first..end, one))
+    }
+
+    /// All of them begin with these variables, which what is said of them replaces, and end with another one.
+    pub(crate) fn surround(&mut self, before: &[(String, OsString)], name: &str, value: &OsStr) {
+        for (_, template) in &mut self.all {
+            template.environment.splice(0..0, before.iter().cloned());
+            template.environment.push((name.to_owned(), value.to_owned()));
+        }
+    }
+}
+
+/// What is to be started if this program were the only one.
+fn of_section(start: &Start, section: &Section) -> Start {
+    let environment = start.environment.iter().chain(&section.environment).cloned();
+    let directory = match &*section.directory {
+        "" => start.directory.clone(),
+        own if own.starts_with(['/', '~']) || start.directory.is_empty() => own.to_owned(),
+        own => words::text(words::path(&start.directory).join(words::path(own))),
+    };
+    Start {
+        environment: environment.collect(),
+        directory,
+        ..start.clone()
+    }
+}
+
+/// What all processes are started with, as far as it is the same: for what starts them.
+pub(crate) fn shared(start: &Start, templates: &Templates) -> Template {
+    let first = &templates.all[0].1;
+    Template {
+        environment: environment(start, &start.sections[0]).0,
+        directory: templates.directory.clone(),
+        ..first.clone()
+    }
+}
+
+fn template(start: &Start, section: &Section, binary: &Path) -> Result<Template, Refusal> {
     let directory = program::directory(start)?;
-    let program = program::find(start, &directory, variable(start, "PATH"))?;
+    let program = program::find(&section.program, &directory, variable(start, "PATH"))?;
     if !means_alone(start) {
         other_mpi::check(&program)?;
     }
+    let (environment, library_path) = environment(start, section);
+    too_new::check(&program, &library_path)?;
+    Ok(Template {
+        trampoline: binary.to_owned(),
+        program,
+        name: section.program.clone(),
+        arguments: section.arguments.clone(),
+        environment,
+        hidden: HIDDEN.map(str::to_owned).to_vec(),
+        directory,
+    })
+}
+
+/// Variables, and among them where libraries are looked for.
+fn environment(start: &Start, section: &Section) -> (Vec<(String, OsString)>, OsString) {
     let mut environment: Vec<(String, OsString)> = start
         .environment
         .iter()
@@ -91,8 +183,8 @@ pub(crate) fn template(start: &Start, binary: &Path) -> Result<Template, Refusal
     };
     environment.push((isthmus_settings::REACH.name.to_owned(), reach.into()));
     let mut library_path = variable(start, "LD_LIBRARY_PATH").unwrap_or_default();
-    if !start.library.is_empty() {
-        let mut path = words::os(&start.library);
+    if !section.library.is_empty() {
+        let mut path = words::os(&section.library);
         if !library_path.is_empty() {
             path.push(":");
             path.push(library_path);
@@ -100,14 +192,5 @@ pub(crate) fn template(start: &Start, binary: &Path) -> Result<Template, Refusal
         environment.push(("LD_LIBRARY_PATH".to_owned(), path.clone()));
         library_path = path;
     }
-    too_new::check(&program, &library_path)?;
-    Ok(Template {
-        trampoline: binary.to_owned(),
-        program,
-        name: start.program.clone(),
-        arguments: start.arguments.clone(),
-        environment,
-        hidden: HIDDEN.map(str::to_owned).to_vec(),
-        directory,
-    })
+    (environment, library_path)
 }

@@ -6,6 +6,7 @@ use crate::guard::GUARD;
 use crate::pipes::Pipes;
 use crate::processes;
 use crate::program::{self, Length, Refusal};
+use crate::template::{self, Templates};
 use isthmus_sched::fork::{self, Template};
 use isthmus_sched::launching;
 use isthmus_wire::grid::{Exit, Input, LauncherEnd, Start};
@@ -105,22 +106,26 @@ impl Underneath {
     /// Finds the MPI, where `path` says, and opens the door for the guards of the processes with these tokens.
     pub(crate) fn prepare(
         (start, path, cache): (&Start, &OsStr, &Path),
-        mut template: Template,
+        mut templates: Templates,
         rendezvous: &Path,
         tokens: Vec<[u8; 16]>,
         events: &mpsc::Sender<Event>,
     ) -> Result<Self, Refusal> {
+        // What starts the processes has the variables that are the same for all.
+        let mut template = template::shared(start, &templates);
         let tools = Tools::prepare(&start.vendor, path, &template.trampoline, cache)?;
-        let mut environment = habits(start.of > start.count);
-        environment.append(&mut template.environment);
-        environment.push((
-            isthmus_settings::VENDOR.name.to_owned(),
-            tools.adaptor.clone().into_os_string(),
-        ));
-        template.environment = environment;
-        let orders = orders(start, &template, rendezvous, tokens);
-        // They differ in numbers of fixed length only.
-        if let Some(refusal) = orders.first().and_then(too_long) {
+        let (habits, adaptor) = (habits(start.of > start.count), tools.adaptor.as_os_str());
+        let name = isthmus_settings::VENDOR.name;
+        templates.surround(&habits, name, adaptor);
+        template.environment.splice(0..0, habits);
+        template.environment.push((name.to_owned(), adaptor.to_owned()));
+        let orders = orders(start, &templates, rendezvous, tokens);
+        // Those of one program differ in numbers of fixed length only.
+        let firsts = start
+            .sections
+            .iter()
+            .filter_map(|section| orders.get(section.first as usize));
+        if let Some(refusal) = firsts.filter_map(too_long).next() {
             return Err(refusal);
         }
         let door = Door {
@@ -201,26 +206,27 @@ impl Underneath {
 }
 
 /// What the guards of the processes with these tokens start.
-fn orders(start: &Start, template: &Template, rendezvous: &Path, tokens: Vec<[u8; 16]>) -> Vec<Orders> {
+fn orders(start: &Start, templates: &Templates, rendezvous: &Path, tokens: Vec<[u8; 16]>) -> Vec<Orders> {
     let bytes = |text: &OsStr| text.as_bytes().to_vec();
-    let environment = template.environment.iter();
-    let environment: Vec<_> = environment.map(|(name, value)| (name.clone(), bytes(value))).collect();
-    let hidden = template
-        .hidden
-        .iter()
-        .filter(|name| *name != isthmus_settings::VENDOR.name);
-    let hidden: Vec<_> = hidden.cloned().collect();
-    let orders = |(index, token)| Orders {
-        token,
-        index,
-        input: start.input == Input::All || start.input == Input::One(index),
-        rendezvous: bytes(rendezvous.as_os_str()),
-        program: bytes(template.program.as_os_str()),
-        name: template.name.clone(),
-        arguments: template.arguments.clone(),
-        environment: environment.clone(),
-        hidden: hidden.clone(),
-        directory: bytes(template.directory.as_os_str()),
+    let orders = |(index, token)| {
+        let template = templates.of(index);
+        let environment = template.environment.iter();
+        let hidden = template.hidden.iter();
+        Orders {
+            token,
+            index,
+            input: start.input == Input::All || start.input == Input::One(index),
+            rendezvous: bytes(rendezvous.as_os_str()),
+            program: bytes(template.program.as_os_str()),
+            name: template.name.clone(),
+            arguments: template.arguments.clone(),
+            environment: environment.map(|(name, value)| (name.clone(), bytes(value))).collect(),
+            hidden: hidden
+                .filter(|name| *name != isthmus_settings::VENDOR.name)
+                .cloned()
+                .collect(),
+            directory: bytes(template.directory.as_os_str()),
+        }
     };
     (0..).zip(tokens).map(orders).collect()
 }

@@ -43,7 +43,10 @@ pub(crate) fn choose(
         // The directory of the inputs, which is the job's: it may have what it lacks.
         if !below.is_empty() {
             make(&base, &below)?;
-            start.directory = words::text(named);
+            start.directory = words::text(&named);
+        }
+        if !start.files.is_empty() {
+            make_for_programs(start, &named)?;
         }
         return Ok(None);
     }
@@ -81,6 +84,7 @@ pub(crate) fn choose(
         make(&directory, &below)?;
     }
     let directory = directory.join(words::path(&below));
+    make_for_programs(start, &directory)?;
     // What the job reads is not in a directory that it does not know; what it writes is with the rest of its files.
     let read = |name: &str| {
         let name = words::path(name);
@@ -90,8 +94,9 @@ pub(crate) fn choose(
     if !start.stdin.is_empty() {
         start.stdin = read(&start.stdin);
     }
-    if start.program.contains('/') {
-        start.program = read(&start.program);
+    let programs = start.sections.iter_mut().map(|section| &mut section.program);
+    for program in programs.filter(|program| program.contains('/')) {
+        *program = read(program);
     }
     let names = [&mut start.stdout, &mut start.stderr];
     for name in names.into_iter().filter(|name| !name.is_empty()) {
@@ -106,6 +111,13 @@ fn own(lease: Duration) -> Option<(PathBuf, Workspace)> {
     let cache = place_for_files().ok()?;
     let workspace = Workspace::create(&cache, lease).ok()?;
     Some((workspace.path(), workspace))
+}
+
+/// Makes the directories of programs that have one of their own below that of the job.
+fn make_for_programs(start: &Start, base: &Path) -> Result<(), Refusal> {
+    let own = start.sections.iter().map(|section| &section.directory);
+    let mut own = own.filter(|own| !own.is_empty() && !own.starts_with(['/', '~']));
+    own.try_for_each(|own| make(base, own))
 }
 
 /// Makes a directory of the job's own.

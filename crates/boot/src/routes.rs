@@ -73,7 +73,7 @@ mod tests {
             lan: lan.into(),
             first_rank,
             count: 2,
-            appnum: 0,
+            programs: vec![(0, 0)],
         };
         let node = |subjob| Node {
             host: "h".into(),

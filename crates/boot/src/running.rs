@@ -105,7 +105,7 @@ impl Running {
                 lan: "home".into(),
                 first_rank: 0,
                 count: 1,
-                appnum: 0,
+                programs: vec![(0, 0)],
             }],
             nodes: vec![Node {
                 host: host.clone(),

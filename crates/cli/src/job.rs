@@ -227,7 +227,8 @@ pub(crate) fn write(form: Form, job: &Job) {
 /// The job with the names of staged programs as the whole system knows them, so that they mean the same elsewhere.
 pub(crate) fn absolute(job: Job, directory: &Path) -> Result<Job, JobError> {
     let mut subjobs = job.subjobs().to_vec();
-    for path in subjobs.iter_mut().filter_map(|s| s.program.any.as_mut()) {
+    let sections = subjobs.iter_mut().flat_map(|subjob| &mut subjob.sections);
+    for path in sections.filter_map(|section| section.program.any.as_mut()) {
         if path.contains('/') && !path.contains("://") {
             *path = words::text(directory.join(words::path(path))).replace("/./", "/");
         }
@@ -239,8 +240,7 @@ pub(crate) fn absolute(job: Job, directory: &Path) -> Result<Job, JobError> {
 pub(crate) fn runnable(job: &Job) -> Result<(), JobErrors> {
     let mut errors = JobErrors::default();
     for subjob in job.subjobs() {
-        let programs = subjob.program.any.iter().chain(subjob.program.by_architecture.values());
-        for url in programs.filter(|p| p.contains("://")) {
+        for url in subjob.programs().filter(|p| p.contains("://")) {
             if let Err(error) = Location::parse(url) {
                 let problem = format!("site '{}': program '{url}': {}", subjob.site, error.problem);
                 errors.push(JobError { problem, ..error });

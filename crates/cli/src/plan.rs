@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a job would start where, for `--dry-run`: as text, as JSON.
 
-use isthmus_job::{Contact, Job, Subjob, rsl};
+use isthmus_job::{Contact, Job, Program, Subjob, rsl};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -22,48 +22,55 @@ pub(crate) fn text(job: &Job) -> String {
     ]
     .join(", ");
     for (subjob, first) in job.subjobs().iter().zip(job.first_ranks()) {
-        let ranks = match subjob.count {
-            1 => format!("rank {first}"),
-            count => format!("ranks {first} to {}", first + count - 1),
-        };
+        let ranks = ranks(first, subjob.count);
         text.push_str(&format!("\n\n{ranks} on site '{}'", subjob.site));
-        for (name, value) in rows(subjob) {
+        for (name, value) in rows(subjob, first) {
             text.push_str(&format!("\n  {name:<15}{value}"));
         }
     }
     text
 }
 
-fn rows(subjob: &Subjob) -> Vec<(&'static str, String)> {
+fn ranks(first: u32, count: u32) -> String {
+    match count {
+        1 => format!("rank {first}"),
+        count => format!("ranks {first} to {}", first + count - 1),
+    }
+}
+
+fn programs(program: &Program) -> String {
+    let programs = program.any.iter().cloned();
+    let others = program.by_architecture.iter().map(|(a, path)| format!("{path} ({a})"));
+    programs.chain(others).collect::<Vec<_>>().join(", ")
+}
+
+fn variables(environment: &[(String, String)]) -> impl Iterator<Item = (&'static str, String)> {
+    environment.iter().map(|(n, v)| ("environment", format!("{n}={v}")))
+}
+
+fn rows(subjob: &Subjob, first: u32) -> Vec<(&'static str, String)> {
     let reached = match &subjob.contact {
         Contact::Home => "this machine".to_owned(),
         Contact::Ssh(to) => format!("ssh {to}"),
         Contact::Part(_) => "its own launcher".to_owned(),
     };
-    let program = &subjob.program;
-    let programs = program.any.iter().cloned();
-    let others = program.by_architecture.iter().map(|(a, path)| format!("{path} ({a})"));
-    let programs: Vec<String> = programs.chain(others).collect();
     let from = match (&subjob.contact, subjob.stage) {
         (Contact::Home, _) => "",
         (_, true) => ", brought from here",
         (_, false) => ", the site's own",
     };
-    let mut rows = vec![
-        ("contact", reached),
-        ("local network", subjob.lan.clone()),
-        ("program", format!("{}{from}", programs.join(", "))),
-    ];
-    if !subjob.arguments.is_empty() {
-        rows.push(("arguments", rsl::words(&subjob.arguments)));
+    let mut rows = vec![("contact", reached), ("local network", subjob.lan.clone())];
+    for (section, count) in subjob.sections() {
+        let several = subjob.sections.len() > 1;
+        let ranks = several.then(|| ranks(first + section.first, count));
+        let ranks = ranks.map(|ranks| format!(", {ranks}")).unwrap_or_default();
+        rows.push(("program", format!("{}{from}{ranks}", programs(&section.program))));
+        rows.extend((!section.arguments.is_empty()).then(|| ("arguments", rsl::words(&section.arguments))));
+        rows.extend(section.directory.iter().map(|d| ("directory", d.clone())));
+        rows.extend(variables(&section.environment));
     }
     rows.extend(subjob.directory.iter().map(|d| ("directory", d.clone())));
-    rows.extend(
-        subjob
-            .environment
-            .iter()
-            .map(|(n, v)| ("environment", format!("{n}={v}"))),
-    );
+    rows.extend(variables(&subjob.environment));
     rows.extend(subjob.scheduler().map(|word| ("scheduler", word.to_owned())));
     if let Some(asked) = &subjob.allocation {
         let texts = [("queue", &asked.queue), ("account", &asked.account)];
@@ -99,7 +106,18 @@ fn rows(subjob: &Subjob) -> Vec<(&'static str, String)> {
 /// The same as JSON.
 pub(crate) fn json(job: &Job) -> Value {
     let subjobs = job.subjobs().iter().zip(job.first_ranks()).map(|(subjob, first)| {
-        let (program, asked) = (&subjob.program, subjob.allocation.as_ref());
+        let asked = subjob.allocation.as_ref();
+        let sections = subjob.sections().map(|(section, count)| {
+            json!({
+                "first_rank": first + section.first,
+                "processes": count,
+                "appnum": section.appnum,
+                "programs": section.program.paths().collect::<Vec<_>>(),
+                "arguments": section.arguments,
+                "directory": section.directory,
+                "environment": section.environment.iter().cloned().collect::<BTreeMap<_, _>>(),
+            })
+        });
         let text = |t: Option<&String>| t.filter(|t| !t.is_empty()).cloned();
         let number = |n: Option<u32>| n.filter(|n| *n > 0);
         json!({
@@ -108,9 +126,8 @@ pub(crate) fn json(job: &Job) -> Value {
             "lan": subjob.lan,
             "first_rank": first,
             "processes": subjob.count,
-            "programs": program.any.iter().chain(program.by_architecture.values()).collect::<Vec<_>>(),
+            "sections": sections.collect::<Vec<_>>(),
             "staged": subjob.contact != Contact::Home && subjob.stage,
-            "arguments": subjob.arguments,
             "directory": subjob.directory,
             "environment": subjob.environment.iter().cloned().collect::<BTreeMap<_, _>>(),
             "scheduler": subjob.scheduler(),

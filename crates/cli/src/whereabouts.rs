@@ -7,7 +7,7 @@ use clap::Args;
 use isthmus_launch::hang;
 use isthmus_launch::session::Entry;
 use isthmus_wire::control::{Reply, Request, Whereabouts};
-use isthmus_wire::waiting::{ANY_TAG, ANYBODY, Item, Kind};
+use isthmus_wire::waiting::{ANY_TAG, ANYBODY, Item, Kind, Process};
 use isthmus_wire::word::counted;
 use serde_json::{Value, json};
 use std::process::ExitCode;
@@ -77,14 +77,22 @@ fn text(job: &str, all: &Whereabouts) -> String {
     )
 }
 
-/// Whose ranks are where, if there are several sites: `: 0-3 home, 4-5 home+1`. Processes that were spawned or added
+/// Whose ranks are where, if there are several sites or programs: `: 0-3 home, 4-5 home+1`, `: 0-3 atm, 4-5 ocn`.
+/// Processes that were spawned or added
 /// have numbers behind those of MPI_COMM_WORLD.
 fn parts(all: &Whereabouts) -> String {
-    let of_site = all.processes.chunk_by(|a, b| a.site == b.site);
-    let parts: Vec<String> = of_site
+    let differ = |of: fn(&Process) -> &str| all.processes.windows(2).any(|pair| of(&pair[0]) != of(&pair[1]));
+    let (sites, programs) = (differ(|p| &p.site), differ(|p| &p.program));
+    let alike = all
+        .processes
+        .chunk_by(|a, b| a.site == b.site && a.program == b.program);
+    let parts: Vec<String> = alike
         .map(|those| {
             let ranks: Vec<u32> = those.iter().map(|p| p.rank).collect();
-            format!("{} {}", hang::ranges(&ranks), isthmus_reach::plain(&those[0].site))
+            let mut words = vec![hang::ranges(&ranks)];
+            words.extend(sites.then(|| isthmus_reach::plain(&those[0].site)));
+            words.extend(programs.then(|| isthmus_reach::plain(&those[0].program)));
+            words.join(" ")
         })
         .collect();
     match parts.as_slice() {
@@ -123,7 +131,7 @@ fn json(job: &str, all: &Whereabouts) -> Value {
             })
         });
         json!({
-            "rank": p.rank, "site": p.site, "pid": p.pid, "stopped": p.stopped, "swapped_bytes": p.swapped,
+            "rank": p.rank, "site": p.site, "program": p.program, "pid": p.pid, "stopped": p.stopped, "swapped_bytes": p.swapped,
             "unheard_seconds": p.unheard,
             "ended": p.ended, "lost": (!p.lost.is_empty()).then_some(&p.lost), "waiting": waiting,
         })

@@ -46,7 +46,7 @@ fn places(size: u32) -> Arc<PlaceTable> {
         lan: name(rank),
         first_rank: rank,
         count: 1,
-        appnum: 0,
+        programs: vec![(0, 0)],
     };
     let node = |rank: u32| Node {
         host: name(rank),

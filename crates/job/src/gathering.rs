@@ -3,8 +3,9 @@
 //! them are.
 
 use crate::error::JobError;
-use crate::model::{Contact, Job, MAX_PROCESSES, MAX_SUBJOBS, Program, Subjob};
+use crate::model::{Contact, Job, MAX_PROCESSES, MAX_SUBJOBS, Program, Section, Subjob};
 use crate::naming::{JobName, check_name};
+use crate::program::MAX_SECTIONS;
 use crate::transfer::Transfers;
 use isthmus_wire::gathering::{Begin, Come, Member};
 use isthmus_wire::word::counted;
@@ -78,7 +79,7 @@ fn member(subjob: &Subjob) -> Member {
         site: subjob.site.clone(),
         lan: subjob.lan.clone(),
         count: subjob.count,
-        appnum: subjob.appnum,
+        programs: subjob.numbers(),
         home: subjob.contact == Contact::Home,
     }
 }
@@ -197,11 +198,14 @@ impl Gathering {
                         called(part, come, member, &mut names)
                     }
                 };
-                subjob.appnum = appnum + member.appnum;
+                for section in &mut subjob.sections {
+                    section.appnum += appnum;
+                }
                 first += member.count;
                 subjobs.push(subjob);
             }
-            appnum += come.members.iter().map(|member| member.appnum + 1).max().unwrap_or(0);
+            let programs = come.members.iter().flat_map(|member| &member.programs);
+            appnum += programs.map(|(_, appnum)| appnum + 1).max().unwrap_or(0);
         }
         Ok((own.with_subjobs(subjobs)?, places))
     }
@@ -274,14 +278,17 @@ fn called(part: u32, come: &Come, member: &Member, names: &mut Names) -> Subjob 
     if member.home {
         names.machines.entry(come.machine).or_insert_with(|| lan.clone());
     }
+    let sections = member.programs.iter().map(|&(first, appnum)| Section {
+        first,
+        appnum,
+        ..Section::only(Program::one(format!("(part {part})")), Vec::new())
+    });
     Subjob {
         site: Names::free(&mut names.sites, &called_home(&member.site), part),
         contact: Contact::Part(part),
         count: member.count,
         lan,
-        appnum: member.appnum,
-        program: Program::one(format!("(part {part})")),
-        arguments: Vec::new(),
+        sections: sections.collect(),
         environment: Vec::new(),
         directory: None,
         allocation: None,
@@ -305,8 +312,9 @@ fn check_come(come: &Come) -> Result<(), String> {
         check_name("site", &member.site).map_err(|error| error.problem)?;
         check_name("lan", &member.lan).map_err(|error| error.problem)?;
         crate::model::check_count(&member.site, member.count).map_err(|error| error.problem)?;
-        if member.appnum as usize >= MAX_SUBJOBS {
-            return Err(format!("program {} of a part", member.appnum));
+        let most = MAX_SUBJOBS * MAX_SECTIONS;
+        if let Some((_, appnum)) = member.programs.iter().find(|(_, appnum)| *appnum as usize >= most) {
+            return Err(format!("program {appnum} of a part"));
         }
     }
     Ok(())
@@ -394,7 +402,7 @@ mod tests {
         let named: Vec<_> = job
             .subjobs()
             .iter()
-            .map(|s| (s.site.as_str(), s.lan.as_str(), s.count, s.appnum))
+            .map(|s| (s.site.as_str(), s.lan.as_str(), s.count, s.sections[0].appnum))
             .collect();
         // Two parts on one machine are in one local area; another machine's home has the name of its host.
         assert_eq!(

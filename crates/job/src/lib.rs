@@ -4,6 +4,7 @@
 //! Everything here is pure: text and events come in, values and actions go out. Time is an argument.
 //!
 //! * [`model`]: what a job is and what makes one valid.
+//! * [`program`], [`sections`]: the programs of a subjob.
 //! * [`naming`]: names of jobs.
 //! * [`moved`]: a job whose coordinator is at another site.
 //! * [`forms`]: how people write jobs: command lines, `--site`, host files, RSL, `job.toml`; read and written.
@@ -38,9 +39,11 @@ pub mod naming;
 pub mod network;
 pub mod numbering;
 pub mod placement;
+pub mod program;
 pub mod quantity;
 mod quoted;
 pub mod scratch;
+pub mod sections;
 mod source;
 mod staging;
 mod subjob;
@@ -50,7 +53,7 @@ pub mod transfer;
 pub use error::{JobError, JobErrors, Location, Paint};
 pub use forms::{document, hostfile, mpiexec, rsl, sites};
 pub use isthmus_wire::grid::{Allocation, Scheduler};
-pub use model::{Contact, Job, Program, Subjob};
+pub use model::{Contact, Job, Program, Section, Subjob};
 pub use naming::JobName;
 pub use terms::{Need, OnLoss, StartType, Substitute, Terms};
 

@@ -6,7 +6,8 @@ use crate::contact::check_destination;
 use crate::error::JobError;
 use crate::links::Pins;
 use crate::naming::{JobName, check_name};
-pub use crate::subjob::{Program, Subjob};
+pub use crate::program::{Program, Section};
+pub use crate::subjob::{MAX_PROCESSES_PER_MACHINE, Subjob};
 use crate::terms::{OnLoss, Terms};
 use crate::transfer::{MAX_SHARED, MAX_TRANSFERS};
 use std::collections::BTreeSet;
@@ -17,8 +18,6 @@ const BIND_EACH: [&str; 2] = [isthmus_settings::BIND_EACH.name, isthmus_settings
 
 /// Most processes of one job.
 pub const MAX_PROCESSES: u32 = 65_536;
-/// Most processes of one job on one machine.
-pub const MAX_PROCESSES_PER_MACHINE: u32 = 4_096;
 /// Most subjobs of one job.
 pub const MAX_SUBJOBS: usize = 1_024;
 /// Most bytes of all arguments and variables of a subjob.
@@ -45,7 +44,7 @@ impl Job {
             )));
         }
         for subjob in &mut subjobs {
-            subjob.keep_last_variables();
+            subjob.settle();
             subjob.check()?;
         }
         check_names(&subjobs)?;
@@ -67,6 +66,26 @@ impl Job {
             name: self.name.clone(),
             ..Self::new(subjobs)?
         })
+    }
+
+    /// The same with a subjob for each program, none of which shares memory with others.
+    #[must_use]
+    pub(crate) fn apart(&self) -> Self {
+        let mut taken: BTreeSet<String> = self.subjobs.iter().map(|s| s.site.clone()).collect();
+        let mut subjobs = Vec::new();
+        for subjob in &self.subjobs {
+            for (number, mut one) in subjob.apart().into_iter().enumerate() {
+                // The first one keeps the name.
+                while number > 0 && !taken.insert(one.site.clone()) {
+                    one.site.push('+');
+                }
+                subjobs.push(one);
+            }
+        }
+        Self {
+            subjobs,
+            ..self.clone()
+        }
     }
 
     /// The same with what happens when a process is lost, of all subjobs or those that do not say it themselves.
@@ -206,19 +225,7 @@ impl Subjob {
             let problem = format!("site '{}' shares more than {MAX_SHARED} directories", self.site);
             return Err(JobError::new(problem).hint("name the directory that they are in"));
         }
-        if self.program.any.is_none() && self.program.by_architecture.is_empty() {
-            return Err(JobError::new(format!("site '{}' has no program to run", self.site)));
-        }
-        if self
-            .program
-            .any
-            .iter()
-            .chain(self.program.by_architecture.values())
-            .any(String::is_empty)
-        {
-            let problem = format!("site '{}': the name of the program is empty", self.site);
-            return Err(JobError::new(problem).hint("a variable of the shell in its place may not be set"));
-        }
+        self.check_sections()?;
         if let Some(allocation) = &self.allocation {
             crate::allocation::check(&self.site, self.count, allocation)?;
         }
@@ -226,18 +233,16 @@ impl Subjob {
     }
 
     fn check_texts(&self) -> Result<(), JobError> {
-        let arguments = self.arguments.iter().map(|a| ("argument", a));
-        let variables = self
-            .environment
-            .iter()
-            .flat_map(|(n, v)| [("variable name", n), ("variable", v)]);
-        let programs = self
-            .program
-            .any
-            .iter()
-            .chain(self.program.by_architecture.values())
-            .map(|p| ("program", p));
-        let directory = self.directory.iter().map(|d| ("directory", d));
+        let sections = &self.sections;
+        let arguments = sections.iter().flat_map(|s| &s.arguments).map(|a| ("argument", a));
+        let environment = || {
+            let own = sections.iter().flat_map(|section| &section.environment);
+            self.environment.iter().chain(own)
+        };
+        let variables = environment().flat_map(|(n, v)| [("variable name", n), ("variable", v)]);
+        let programs = self.programs().map(|p| ("program", p));
+        let directories = sections.iter().filter_map(|section| section.directory.as_ref());
+        let directory = self.directory.iter().chain(directories).map(|d| ("directory", d));
         let directory = directory.chain(self.setup.iter().map(|s| ("set-up command", s)));
         let mut bytes = 0;
         for (what, text) in arguments.chain(variables).chain(programs).chain(directory) {
@@ -251,11 +256,7 @@ impl Subjob {
                 format!("arguments and environment take {bytes} bytes, above the limit of {MAX_ARGUMENT_BYTES}");
             return Err(JobError::new(problem).hint("put the data into a file"));
         }
-        if let Some((name, _)) = self
-            .environment
-            .iter()
-            .find(|(name, _)| name.is_empty() || name.contains('='))
-        {
+        if let Some((name, _)) = environment().find(|(name, _)| name.is_empty() || name.contains('=')) {
             return Err(JobError::new(format!(
                 "'{name}' is not the name of an environment variable"
             )));
@@ -331,9 +332,7 @@ pub(crate) mod tests {
             contact: Contact::Home,
             count,
             lan: site.into(),
-            appnum: 0,
-            program: Program::one("./a"),
-            arguments: vec![],
+            sections: vec![Section::only(Program::one("./a"), vec![])],
             environment: vec![],
             directory: None,
             allocation: None,

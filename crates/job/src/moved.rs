@@ -5,7 +5,7 @@
 //! home are brought to that directory, and the machine on which the job was described takes no part.
 
 use crate::error::{JobError, JobErrors};
-use crate::model::{Contact, Job, Program, Subjob};
+use crate::model::{Contact, Job, Subjob};
 use crate::transfer::{Input, Location};
 use std::collections::BTreeMap;
 
@@ -110,8 +110,7 @@ impl Luggage {
     /// Lets a subjob name files as they are called there.
     fn pack(&mut self, subjob: &mut Subjob, site: &str) {
         if subjob.stage {
-            let Program { any, by_architecture } = &mut subjob.program;
-            for program in any.iter_mut().chain(by_architecture.values_mut()) {
+            for program in subjob.programs_mut() {
                 if !program.contains("://") {
                     *program = format!("./{}", self.take(Kind::Program, program));
                 }
@@ -179,6 +178,7 @@ fn is_free(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Program;
     use crate::forms::document;
 
     fn lab() -> Contact {
@@ -228,7 +228,7 @@ mod tests {
             (&Contact::Home, "lab", "lab")
         );
         assert_eq!(second.contact, Contact::Ssh("far".into()));
-        assert_eq!(first.program, Program::one("./carried/0/app"));
+        assert_eq!(first.sections[0].program, Program::one("./carried/0/app"));
         let inputs = |subjob: &Subjob| subjob.files.inputs.iter().map(ToString::to_string).collect::<Vec<_>>();
         assert_eq!(
             inputs(first),
@@ -249,7 +249,7 @@ mod tests {
     fn what_the_site_has_stays_as_it_is() {
         let moved = of("program = \"/opt/app\"\nstage = false\n[[subjob]]\nsite = \"far\"\n").unwrap();
         assert!(moved.carried.is_empty());
-        assert_eq!(moved.job.subjobs()[0].program, Program::one("/opt/app"));
+        assert_eq!(moved.job.subjobs()[0].sections[0].program, Program::one("/opt/app"));
     }
 
     #[test]

@@ -36,7 +36,7 @@ pub fn place_table(job: &Job, machines: &[Machine]) -> Option<PlaceTable> {
             lan: subjob.lan.clone(),
             first_rank: u32::try_from(table.places.len()).ok()?,
             count: subjob.count,
-            appnum: subjob.appnum,
+            programs: subjob.numbers(),
         });
         let mut arrivals: Vec<_> = machine.arrivals.iter().collect();
         arrivals.sort_by_key(|a| a.index);

@@ -35,9 +35,13 @@ impl Subjob {
 
     /// Every text that may name it.
     fn texts(&mut self) -> Vec<&mut String> {
-        let program = &mut self.program;
-        let mut texts: Vec<&mut String> = program.by_architecture.values_mut().chain(&mut program.any).collect();
-        texts.extend(&mut self.arguments);
+        let mut texts: Vec<&mut String> = Vec::new();
+        for section in &mut self.sections {
+            texts.extend(section.program.paths_mut());
+            texts.extend(&mut section.arguments);
+            texts.extend(section.environment.iter_mut().map(|(_, value)| value));
+            texts.extend(&mut section.directory);
+        }
         texts.extend(self.environment.iter_mut().map(|(_, value)| value));
         texts.extend(&mut self.directory);
         texts.extend(self.files.given.iter_mut().map(|g| &mut g.path));

@@ -194,7 +194,7 @@ mod tests {
         let subjob = job.subjobs()[0].with_scratch("/tmp/s");
         assert_eq!(subjob.files.scratch.as_deref(), Some("/tmp"));
         assert_eq!(
-            (subjob.directory.as_deref(), subjob.arguments[0].as_str()),
+            (subjob.directory.as_deref(), subjob.sections[0].arguments[0].as_str()),
             (Some("/tmp/s"), "/tmp/s/x")
         );
         assert_eq!(

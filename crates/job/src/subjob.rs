@@ -3,9 +3,12 @@
 
 use crate::attributes::{Operator, Request, Setting};
 use crate::contact::Contact;
+use crate::program::Section;
 use crate::transfer::Transfers;
 use isthmus_wire::grid::Allocation;
-use std::collections::{BTreeMap, BTreeSet};
+
+/// Most processes of one job on one machine.
+pub const MAX_PROCESSES_PER_MACHINE: u32 = 4_096;
 
 /// The part of a job for one machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,15 +21,11 @@ pub struct Subjob {
     pub count: u32,
     /// Local area: machines with the same one share a local network.
     pub lan: String,
-    /// Index of the program in a job of several programs (MPI_APPNUM).
-    pub appnum: u32,
-    /// What to run.
-    pub program: Program,
-    /// Arguments after the program's name.
-    pub arguments: Vec<String>,
-    /// Variables to set, in order; the last of a name wins.
+    /// What runs there, in the order of the ranks: one program at least.
+    pub sections: Vec<Section>,
+    /// Variables to set for all of its programs, in order; the last of a name wins.
     pub environment: Vec<(String, String)>,
-    /// Working directory.
+    /// Working directory of all programs that have none of their own.
     pub directory: Option<String>,
     /// What to ask of the machine's scheduler; without it the agent starts the processes itself.
     pub allocation: Option<Allocation>,
@@ -40,33 +39,6 @@ pub struct Subjob {
     pub setup: Vec<String>,
     /// Files that come and go.
     pub files: Transfers,
-}
-
-/// What to run, possibly one file per architecture.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Program {
-    /// For every architecture without an entry of its own.
-    pub any: Option<String>,
-    /// By machine hardware name (`x86_64`, `aarch64`).
-    pub by_architecture: BTreeMap<String, String>,
-}
-
-impl Program {
-    /// One file for all architectures.
-    pub fn one(path: impl Into<String>) -> Self {
-        Self {
-            any: Some(path.into()),
-            by_architecture: BTreeMap::new(),
-        }
-    }
-
-    /// The file for an architecture.
-    pub fn for_architecture(&self, architecture: &str) -> Option<&str> {
-        self.by_architecture
-            .get(architecture)
-            .or(self.any.as_ref())
-            .map(String::as_str)
-    }
 }
 
 impl Subjob {
@@ -108,18 +80,5 @@ impl Subjob {
                 }
             }
         }
-    }
-
-    /// Of the variables of one name the last counts.
-    /// Of several variables of one name the last counts.
-    pub(crate) fn keep_last_variables(&mut self) {
-        let mut seen = BTreeSet::new();
-        let all = std::mem::take(&mut self.environment);
-        self.environment = all
-            .into_iter()
-            .rev()
-            .filter(|(name, _)| seen.insert(name.clone()))
-            .collect();
-        self.environment.reverse();
     }
 }

@@ -4,7 +4,7 @@
 use isthmus_job::attributes::{ATTRIBUTES, Fate, Request, Setting, Shape};
 use isthmus_job::forms::{Form, Input};
 use isthmus_job::rsl::{self, syntax::Operator};
-use isthmus_job::{Allocation, Contact, Job, Program, Scheduler, Subjob, sites};
+use isthmus_job::{Allocation, Contact, Job, Program, Scheduler, Section, Subjob, sites};
 use proptest::collection::{btree_map, vec};
 use proptest::option;
 use proptest::prelude::*;
@@ -101,11 +101,11 @@ fn subjob() -> impl Strategy<Value = Subjob> {
         0u32..2,
         (option::of(request()), option::of(terms())),
         "[./a-z ]{1,8}",
-        any::<bool>(),
+        (any::<bool>(), option::of(further())),
     );
     (place, run, rest).prop_map(
         |((site, contact, count, lan, (allocation, forks)), (arguments, environment, directory), rest)| {
-            let (stage, appnum, (request, terms), program, by_architecture) = rest;
+            let (stage, appnum, (request, terms), program, (by_architecture, further)) = rest;
             let mut one = Program::one(program.clone());
             if by_architecture {
                 one = Program {
@@ -113,20 +113,27 @@ fn subjob() -> impl Strategy<Value = Subjob> {
                     by_architecture: [("x86_64".to_owned(), program)].into(),
                 };
             }
+            let mut sections = vec![Section {
+                appnum,
+                ..Section::only(one, arguments)
+            }];
+            sections.extend(further.map(|section| Section {
+                first: count,
+                ..section
+            }));
             Subjob {
                 lan: lan.unwrap_or_else(|| site.clone()),
                 contact,
-                count,
+                count: count + sections.len() as u32 - 1,
                 allocation,
                 forks,
-                arguments,
                 environment: environment.into_iter().collect(),
                 directory,
                 stage,
-                appnum,
                 requests: in_order(request.into_iter().chain(terms.into_iter().flatten()).collect()),
-                ..sites::template(one, Vec::new())
+                ..sites::template(Program::default(), Vec::new())
             }
+            .running(sections)
             .named(site)
         },
     )
@@ -139,13 +146,31 @@ fn in_order(mut requests: Vec<Request>) -> Vec<Request> {
     requests
 }
 
+/// A second program of a subjob.
+fn further() -> impl Strategy<Value = Section> {
+    let run = (vec(text(), 0..3), btree_map("[A-D]{1,2}", text(), 0..3));
+    ("[./a-z ]{1,8}", run, option::of("/?[a-z ]{1,6}"), 0u32..3).prop_map(
+        |(program, (arguments, environment), directory, appnum)| Section {
+            appnum,
+            environment: environment.into_iter().collect(),
+            directory,
+            ..Section::only(Program::one(program), arguments)
+        },
+    )
+}
+
 trait Named {
     fn named(self, site: String) -> Self;
+    fn running(self, sections: Vec<Section>) -> Self;
 }
 
 impl Named for Subjob {
     fn named(self, site: String) -> Self {
         Self { site, ..self }
+    }
+
+    fn running(self, sections: Vec<Section>) -> Self {
+        Self { sections, ..self }
     }
 }
 
@@ -158,9 +183,14 @@ fn job() -> impl Strategy<Value = Job> {
 fn again(form: Form, job: &Job) -> (Job, Vec<String>) {
     let written = form.write(job);
     let bindings = rsl::bindings(|_| None);
+    // One program is named for all.
+    let program = job.subjobs().first().map(|first| Subjob {
+        sections: first.sections[..1].to_vec(),
+        ..first.clone()
+    });
     let input = Input {
         bindings: &bindings,
-        program: job.subjobs().first().filter(|_| !form.names_program()),
+        program: program.as_ref().filter(|_| !form.names_program()),
         ..Input::of(&written.text, "again")
     };
     let described = form.read(&input).unwrap_or_else(|e| panic!("{e}\n{}", written.text));
@@ -212,7 +242,7 @@ proptest! {
     fn quoting_is_undone(texts in vec(text(), 1..4)) {
         let request = format!("& (executable = x) (arguments = {})", rsl::words(&texts));
         let job = rsl::job(&request, "x", &[], None).unwrap().job;
-        prop_assert_eq!(&job.subjobs()[0].arguments, &texts);
+        prop_assert_eq!(&job.subjobs()[0].sections[0].arguments, &texts);
     }
 
     #[test]

@@ -38,6 +38,7 @@ mod outputs;
 mod passed;
 mod paths;
 mod piece;
+mod programs;
 mod progress;
 mod proving;
 mod question;

@@ -10,17 +10,16 @@ use crate::neighbours::{Beside, Neighbours};
 use crate::output;
 use crate::paths::Opening;
 use crate::piece::Piece;
+use crate::programs;
 use crate::reached;
 use crate::shared::Shared;
-use isthmus_job::scratch::{self, MARK};
-use isthmus_job::transfer::Location;
+use isthmus_job::scratch;
 use isthmus_job::{Contact, OnLoss, Program, Subjob, Terms};
 use isthmus_reach::Failure;
 use isthmus_reach::connection::{Connection, Verb};
-use isthmus_reach::fetch;
 use isthmus_reach::staging::{self, Staged};
 use isthmus_stage::words;
-use isthmus_wire::grid::{AgentHello, FileState, FromAgent, Input, MAX_CHUNK, Reach, Start, ToAgent, VERSION};
+use isthmus_wire::grid::{AgentHello, FileState, FromAgent, Input, MAX_CHUNK, Reach, Section, Start, ToAgent, VERSION};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -99,7 +98,8 @@ impl Site {
 
     async fn open(&self) -> Result<(Link, Carrier), Failure> {
         let access = &self.shared.access;
-        let programs = self.fetch_programs().await?;
+        let tell = |detail: String| self.tell(SiteEvent::Staging(detail));
+        let programs = programs::fetched(&self.subjob, &self.shared, &tell).await?;
         let directory = self.fill().await?;
         if let Some(beside) = &self.beside {
             if let Some(link) = self.open_beside(beside, &programs, directory.clone()).await? {
@@ -124,7 +124,7 @@ impl Site {
     async fn open_beside(
         &self,
         beside: &Beside,
-        programs: &Program,
+        programs: &[Program],
         filled: Option<Filled>,
     ) -> Result<Option<Link>, Failure> {
         let mut link = Link::beside(beside.open());
@@ -185,7 +185,7 @@ impl Site {
         &self,
         link: &mut Link,
         client: &mut Carrier,
-        programs: &Program,
+        programs: &[Program],
         filled: Option<Filled>,
     ) -> Result<(), Failure> {
         let FromAgent::Hello(hello) = link.receive().await? else {
@@ -207,7 +207,7 @@ impl Site {
         &self,
         link: &mut Link,
         hello: AgentHello,
-        programs: &Program,
+        programs: &[Program],
         filled: Option<Filled>,
     ) -> Result<(), Failure> {
         let architecture = hello.architecture.clone();
@@ -218,39 +218,9 @@ impl Site {
         if self.shared.examine {
             return Ok(());
         }
-        let program = programs.for_architecture(&architecture).ok_or_else(|| {
-            let known: Vec<_> = self.subjob.program.by_architecture.keys().map(String::as_str).collect();
-            Failure::new(
-                format!(
-                    "the job has no program for {architecture}, only for {}",
-                    known.join(", ")
-                ),
-                format!("add program.{architecture} = \"...\" to the job file"),
-            )
-        })?;
-        let (program, library) = self.stage(link, program, &architecture).await?;
-        let start = self.start_message(program, library, filled);
+        let sections = self.stage(link, programs, &architecture).await?;
+        let start = self.start_message(sections, filled);
         link.send(&ToAgent::Start(Box::new(start))).await
-    }
-
-    /// The programs of the subjob, those that are elsewhere after they have been brought home.
-    async fn fetch_programs(&self) -> Result<Program, Failure> {
-        let mut programs = self.subjob.program.clone();
-        let (access, options) = (&self.shared.access, &self.shared.options);
-        let tell = |detail: String| self.tell(SiteEvent::Staging(detail));
-        for program in programs.by_architecture.values_mut().chain(&mut programs.any) {
-            if !program.contains("://") || self.shared.examine {
-                continue;
-            }
-            let place = Location::parse(program).map_err(|e| Failure::new(e.problem, e.hint.unwrap_or_default()))?;
-            let fetched = fetch::to_home(access, &options.catalogue, &options.directory, &place, &tell).await?;
-            let here = fetched.path;
-            if !matches!(place, Location::Home(_)) {
-                fetch::make_executable(&here)?;
-            }
-            *program = words::text(here);
-        }
-        Ok(programs)
     }
 
     /// Brings the files of the subjob to a directory there, when it has any.
@@ -271,13 +241,11 @@ impl Site {
         Ok(Some(filled))
     }
 
-    fn start_message(&self, program: String, library: String, filled: Option<Filled>) -> Start {
+    fn start_message(&self, sections: Vec<Section>, filled: Option<Filled>) -> Start {
         let (files, scratch) = filled.map_or((None, None), |f| (Some(f.files), f.scratch));
         let with_scratch = scratch.as_ref().map(|path| self.subjob.with_scratch(path));
         let subjob = with_scratch.as_ref().unwrap_or(&self.subjob);
-        let program = scratch
-            .as_ref()
-            .map_or_else(|| program.clone(), |path| program.replace(MARK, path));
+        let sections = programs::place(sections, subjob, scratch.as_deref());
         let options = &self.shared.options;
         let shared = reached::paths(subjob, &self.shared.job, &options.directory, scratch.as_deref());
         let at_home = self.subjob.contact == Contact::Home;
@@ -315,14 +283,12 @@ impl Site {
             first: 0,
             count: self.subjob.count,
             of: self.subjob.count,
-            program,
-            arguments: subjob.arguments.clone(),
+            sections,
             environment,
             directory_optional: (subjob.directory.is_none() || below.is_some()) && files.is_none(),
             files: files.clone().unwrap_or_default(),
             directory: named.or(filled).or(own).unwrap_or_default(),
             below: below.unwrap_or_default(),
-            library,
             reach: match &self.gateway {
                 // Its parents are another world: they are reached as other nodes are.
                 _ if self.number >= self.shared.planned => Reach::Wide,
@@ -340,50 +306,65 @@ impl Site {
         }
     }
 
-    /// The program and the library's directory as the site knows them.
-    async fn stage(&self, link: &mut Link, program: &str, architecture: &str) -> Result<(String, String), Failure> {
-        let options = &self.shared.options;
-        if self.subjob.contact == Contact::Home {
-            let library = options.library.as_ref().and_then(|l| l.parent());
-            return Ok((
-                self.program_at_home(program),
-                library.map(words::text).unwrap_or_default(),
-            ));
+    /// What the site starts: programs and directories of libraries as it knows them.
+    async fn stage(&self, link: &mut Link, programs: &[Program], architecture: &str) -> Result<Vec<Section>, Failure> {
+        let library = self.stage_library(link).await?;
+        let mut all = Vec::with_capacity(programs.len());
+        for (section, program) in self.subjob.sections.iter().zip(programs) {
+            let path = programs::for_architecture(program, architecture, section)?;
+            let directory = &self.shared.options.directory;
+            let staged = match self.subjob.contact {
+                Contact::Home => {
+                    let path = programs::at_home(path, &self.subjob, section, directory);
+                    programs::staged(section, path, library.clone())
+                }
+                _ => self.stage_program(link, path, architecture, section, &library).await?,
+            };
+            all.push(staged);
         }
-        let mut library = String::new();
-        if let Some(file) = &options.library {
-            let path = self.put(link, staging::prepare(file.clone()).await?).await?;
-            library = Path::new(&path)
-                .parent()
-                .map(|p| p.to_string_lossy().into_owned())
-                .unwrap_or_default();
-        }
-        let fetched = self
-            .subjob
-            .program
-            .for_architecture(architecture)
-            .is_some_and(|p| p.contains("://"));
-        if !(fetched || options.stage && self.subjob.stage) {
-            return Ok((program.to_owned(), library));
-        }
-        let file = staging::find_program(program, &options.directory, architecture)?;
-        let mut given = self.subjob.environment.iter().rev();
-        let first = given
-            .find(|(name, _)| name == "LD_LIBRARY_PATH")
-            .map_or_else(Vec::new, |(_, list)| {
-                isthmus_stage::elf::library_path(&words::os(list), &options.directory)
-            });
-        for missing in self.lacking(&file, first).await? {
-            let path = self.put(link, staging::prepare(missing).await?).await?;
-            let directory = Path::new(&path).parent().map(|p| p.to_string_lossy().into_owned());
-            library.push_str(if library.is_empty() { "" } else { ":" });
-            library.push_str(&directory.unwrap_or_default());
-        }
-        let path = self.put(link, staging::prepare(file).await?).await?;
-        Ok((path, library))
+        Ok(all)
     }
 
-    /// Shared libraries of the program that the site lacks.
+    /// The directory of the MPI library there; empty: it is not needed.
+    async fn stage_library(&self, link: &mut Link) -> Result<String, Failure> {
+        let Some(file) = &self.shared.options.library else {
+            return Ok(String::new());
+        };
+        if self.subjob.contact == Contact::Home {
+            return Ok(file.parent().map(words::text).unwrap_or_default());
+        }
+        let path = self.put(link, staging::prepare(file.clone()).await?).await?;
+        Ok(directory_of(&path))
+    }
+
+    /// A program with the directories of its libraries, which begin with that of the MPI library.
+    async fn stage_program(
+        &self,
+        link: &mut Link,
+        program: &str,
+        architecture: &str,
+        section: &isthmus_job::Section,
+        library: &str,
+    ) -> Result<Section, Failure> {
+        let options = &self.shared.options;
+        let mut library = library.to_owned();
+        let fetched = section.program.for_architecture(architecture);
+        let fetched = fetched.is_some_and(|p| p.contains("://"));
+        if !(fetched || options.stage && self.subjob.stage) {
+            return Ok(programs::staged(section, program.to_owned(), library));
+        }
+        let file = staging::find_program(program, &options.directory, architecture)?;
+        let first = programs::library_path(&self.subjob, section, &options.directory);
+        for missing in self.lacking(&file, first).await? {
+            let path = self.put(link, staging::prepare(missing).await?).await?;
+            library.push_str(if library.is_empty() { "" } else { ":" });
+            library.push_str(&directory_of(&path));
+        }
+        let path = self.put(link, staging::prepare(file).await?).await?;
+        Ok(programs::staged(section, path, library))
+    }
+
+    /// Shared libraries of a program that the site lacks.
     async fn lacking(&self, program: &Path, first: Vec<PathBuf>) -> Result<Vec<PathBuf>, Failure> {
         let (access, subjob, known) = (&self.shared.access, &self.subjob, &self.shared.staged);
         let wanted = staging::wanted(program, first).await;
@@ -395,17 +376,6 @@ impl Site {
         let lacking = staging::lacking(access, &subjob.contact, &subjob.setup, wanted.clone()).await?;
         known.learn_lacking(subjob, wanted, &lacking);
         Ok(lacking)
-    }
-
-    /// A relative name belongs to where the user stands, also when the processes work elsewhere; what is not there may
-    /// be where they work.
-    fn program_at_home(&self, program: &str) -> String {
-        let here = self.shared.options.directory.join(words::path(program));
-        let elsewhere = self.subjob.directory.is_some() || !self.subjob.files.is_empty();
-        if elsewhere && program.contains('/') && here.is_file() {
-            return words::text(here);
-        }
-        program.to_owned()
     }
 
     /// Puts a file into the site's cache unless it is there.
@@ -546,6 +516,12 @@ impl Site {
             Some(failure) => client.explain(failure).await,
         }
     }
+}
+
+/// The directory of a file at the site.
+fn directory_of(path: &str) -> String {
+    let directory = Path::new(path).parent().map(|p| p.to_string_lossy().into_owned());
+    directory.unwrap_or_default()
 }
 
 /// That an agent has said what it may not.

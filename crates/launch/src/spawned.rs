@@ -3,7 +3,8 @@
 
 use isthmus_job::catalogue::Catalogue;
 use isthmus_job::mpiexec::initial_errhandler;
-use isthmus_job::{Allocation, Contact, Job, JobError, OnLoss, Program, Subjob, Terms, sites};
+use isthmus_job::sections::joined;
+use isthmus_job::{Contact, Job, JobError, OnLoss, Program, Section, Subjob, Terms, sites};
 use isthmus_wire::boot::MAX_NODE_PROCESSES;
 use isthmus_wire::question::{Kind, Refusal, SpawnProgram, THROUGH_LAUNCHER};
 use isthmus_wire::word::counted;
@@ -77,7 +78,8 @@ pub fn spawned_alone(port: &str, parts: &[SpawnProgram], catalogue: &Catalogue) 
 }
 
 impl Spawn<'_> {
-    /// The subjobs of these parts, one for each that has processes, and how many processes each part has.
+    /// The subjobs of these parts, and how many processes each part has. Parts that follow each other at one place are
+    /// one subjob, where they share memory.
     pub(crate) fn subjobs(&self, parts: &[SpawnProgram]) -> Result<(Vec<Subjob>, Vec<u32>), Refusal> {
         let mut subjobs = Vec::new();
         let mut counts = Vec::new();
@@ -94,6 +96,15 @@ impl Spawn<'_> {
                 subjob.environment.push(wishes.handler()?);
                 subjobs.push(subjob);
             }
+        }
+        let mut subjobs = joined(subjobs);
+        for subjob in &mut subjobs {
+            let count = subjob.count;
+            // More nodes than processes are of no use.
+            subjob
+                .allocation
+                .iter_mut()
+                .for_each(|asked| asked.nodes = asked.nodes.min(count));
         }
         match subjobs.is_empty() {
             true => Err(refused("no process is to be started")),
@@ -177,21 +188,15 @@ impl Spawn<'_> {
         Subjob {
             site: format!("{}+{}{}", place.site, self.number + 1, suffix(appnum)),
             count,
-            appnum,
-            program,
-            arguments: part.arguments.clone(),
+            sections: vec![Section {
+                appnum,
+                ..Section::only(program, part.arguments.clone())
+            }],
             environment,
             directory: wishes.directory.map(str::to_owned).or_else(|| place.directory.clone()),
             // A job of its own for the scheduler, which knows nothing of its parents' nodes.
             forks: place.allocation.is_none() || wishes.scheduler == Some("fork"),
-            allocation: place
-                .allocation
-                .clone()
-                .filter(|_| wishes.scheduler != Some("fork"))
-                .map(|asked| Allocation {
-                    nodes: asked.nodes.min(count),
-                    ..asked
-                }),
+            allocation: place.allocation.clone().filter(|_| wishes.scheduler != Some("fork")),
             requests: Vec::new(),
             files: Default::default(),
             ..place.clone()
@@ -447,24 +452,24 @@ mod tests {
         let keys = [("wdir", "/tmp"), ("env", "A=1\nB=x=y\n"), ("path", "/opt/bin")];
         let (subjobs, counts) = spawned(&[part(2, &keys), part(0, &[]), part(3, &[("arch", "riscv64")])]).unwrap();
         assert_eq!(counts, [2, 0, 3]);
-        let named: Vec<_> = subjobs.iter().map(|s| (s.site.as_str(), s.count, s.appnum)).collect();
-        assert_eq!(named, [("lab+5", 2, 0), ("lab+5.2", 3, 2)]);
+        let [subjob] = &subjobs[..] else { panic!("{subjobs:?}") };
+        assert_eq!((subjob.site.as_str(), subjob.count), ("lab+5", 5));
+        assert_eq!(subjob.numbers(), [(0, 0), (2, 2)]);
+        let [first, second] = &subjob.sections[..] else {
+            panic!("{subjob:?}")
+        };
         let of = |name: &str| {
-            subjobs[0]
-                .environment
-                .iter()
-                .rev()
-                .find(|(n, _)| n == name)
-                .map(|(_, v)| v.as_str())
+            let all = subjob.environment.iter().chain(&first.environment);
+            all.rev().find(|(n, _)| n == name).map(|(_, v)| v.as_str())
         };
         assert_eq!((of("A"), of("B"), of(PORT)), (Some("1"), Some("x=y"), Some("p")));
         assert!(of("PATH").unwrap().starts_with("/opt/bin:"));
         assert_eq!(
-            (subjobs[0].directory.as_deref(), &subjobs[0].arguments[..]),
+            (first.directory.as_deref(), &first.arguments[..]),
             (Some("/tmp"), &["a".to_owned()][..])
         );
-        assert_eq!(subjobs[1].program.for_architecture("x86_64"), None);
-        assert_eq!(subjobs[1].program.for_architecture("riscv64"), Some("./x"));
+        assert_eq!(second.program.for_architecture("x86_64"), None);
+        assert_eq!(second.program.for_architecture("riscv64"), Some("./x"));
         assert!(spawned(&[part(0, &[])]).unwrap_err().contains("no process"));
     }
 

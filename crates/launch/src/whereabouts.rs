@@ -142,8 +142,11 @@ impl Waits {
     /// been heard of it.
     pub(crate) fn tell(&self, subjobs: &[Subjob], cuts: Vec<(String, String)>, unheard: &[u32]) -> Whereabouts {
         let all = subjobs.iter().zip(unheard.iter().copied().chain(std::iter::repeat(0)));
-        let ranks = all.flat_map(|(s, unheard)| (0..s.count).map(move |_| (s.site.as_str(), unheard)));
-        let process = |(rank, (site, unheard)): (u32, (&str, u32))| {
+        let ranks = all.flat_map(|(s, unheard)| {
+            let named = s.sections().map(|(section, count)| (section.program.name(), count));
+            named.flat_map(move |(program, count)| (0..count).map(move |_| (s.site.as_str(), program, unheard)))
+        });
+        let process = |(rank, (site, program, unheard)): (u32, (&str, &str, u32))| {
             let empty = One::default();
             let one = self.all.get(&rank).unwrap_or(&empty);
             let waiting = one.waiting.clone().map(|(mut waiting, at)| {
@@ -153,6 +156,7 @@ impl Waits {
             Process {
                 rank,
                 site: site.to_owned(),
+                program: program.to_owned(),
                 pid: one.condition.pid,
                 stopped: one.condition.stopped,
                 swapped: one.condition.swapped,

@@ -195,7 +195,8 @@ impl World {
     /// Index of the program that this process runs (MPI_APPNUM).
     pub fn appnum(&self) -> u32 {
         let place = &self.places.places[self.rank as usize];
-        self.places.subjobs[place.subjob as usize].appnum
+        let subjob = &self.places.subjobs[place.subjob as usize];
+        subjob.appnum(self.rank.saturating_sub(subjob.first_rank))
     }
 
     /// Where everybody is.

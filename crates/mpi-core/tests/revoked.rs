@@ -25,7 +25,7 @@ fn places() -> Arc<PlaceTable> {
         lan: format!("lan-{rank}"),
         first_rank: rank,
         count: 1,
-        appnum: 0,
+        programs: vec![(0, 0)],
     };
     let node = |rank| Node {
         host: format!("host-{rank}"),

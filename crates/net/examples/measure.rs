@@ -132,7 +132,7 @@ fn table(ports: [u16; 2], addresses: &[String; 2]) -> PlaceTable {
         lan: format!("{i}"),
         first_rank: i,
         count: 1,
-        appnum: 0,
+        programs: vec![(0, 0)],
     };
     let node = |i: u32| Node {
         host: format!("host-{i}"),

@@ -17,7 +17,7 @@ fn world(machines: &[(&str, Vec<u32>)]) -> Topology {
             lan: (*lan).into(),
             first_rank,
             count: nodes.iter().sum(),
-            appnum: 0,
+            programs: vec![(0, 0)],
         });
         for &processes in nodes {
             let node = table.nodes.len() as u32;

@@ -461,6 +461,7 @@ mod tests {
             Reply::Where(Whereabouts {
                 processes: vec![Process {
                     rank: 3,
+                    program: "ocean".into(),
                     unheard: 12,
                     waiting: Some(crate::waiting::Waiting::default()),
                     ..Process::default()

@@ -6,7 +6,7 @@
 //!  joins                     gathers
 //!    Knock     -->                     1 | version: u32 | secret: 16 bytes       at most MAX_KNOCK bytes
 //!    Come      -->                     2 | world: text | part, of: u32 | host: text | machine: 32 bytes
-//!                                        | subjobs: list of site: text, lan: text, count, appnum: u32, home: u8
+//!                                        | subjobs: list of site: text, lan: text, count: u32, programs: list of first, appnum: u32; home: u8
 //!              <--  Refused            1 | text                                  and the connection ends
 //!              <--  Admitted           2 | part, of: u32
 //!              <--  Begin              3 | subjob, number, first, planned, silence: u32 | job, site, lan: text
@@ -20,9 +20,10 @@
 //! What a part runs, it alone says: nothing here names a program.
 
 use crate::codec::{DecodeError, Reader, Writer};
+use crate::place::{read_programs, write_programs};
 
 /// Version of these messages.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// Most bytes that a stranger may send.
 pub const MAX_KNOCK: usize = 64;
 /// Most bytes of what describes a part.
@@ -39,8 +40,8 @@ pub struct Member {
     pub lan: String,
     /// Number of processes.
     pub count: u32,
-    /// Index of the program among those of the part.
-    pub appnum: u32,
+    /// Where each of its programs begins, and its number among those of the part ([`crate::place::Subjob::programs`]).
+    pub programs: Vec<(u32, u32)>,
     /// It is on the machine of its launcher.
     pub home: bool,
 }
@@ -263,7 +264,8 @@ impl Come {
             w.u8(byte);
         }
         w.list(&self.members, |w, one| {
-            w.text(&one.site).text(&one.lan).u32(one.count).u32(one.appnum);
+            w.text(&one.site).text(&one.lan).u32(one.count);
+            write_programs(w, &one.programs);
             w.u8(one.home.into());
         });
         w.into_framed()
@@ -277,11 +279,12 @@ impl Come {
             host: text(r, "host")?,
             machine: r.fixed("machine")?,
             members: r.list("subjobs", |r| {
+                let (site, lan, count) = (text(r, "site")?, text(r, "lan")?, r.u32("count")?);
                 Ok(Member {
-                    site: text(r, "site")?,
-                    lan: text(r, "lan")?,
-                    count: r.u32("count")?,
-                    appnum: r.u32("appnum")?,
+                    site,
+                    lan,
+                    count,
+                    programs: read_programs(r, count)?,
                     home: flag(r, "home")?,
                 })
             })?,
@@ -391,7 +394,7 @@ mod tests {
             site: "home".into(),
             lan: "home".into(),
             count: 4,
-            appnum: 1,
+            programs: vec![(0, 1), (3, 2)],
             home: true,
         };
         vec![

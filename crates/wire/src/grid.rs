@@ -7,7 +7,7 @@
 //!     | Offer (hash, size, name)       --->     |      one per file to stage
 //!     |    <---  File (hash, wanted|path|why)   |
 //!     | Chunk (bytes) ...              --->     |      until `size` bytes; then File (path) comes back
-//!     | Start (program, count, ...)    --->     |
+//!     | Start (programs, count, ...)   --->     |
 //!     |    <---  Queued ...                      |      while a scheduler lets the subjob wait
 //!     |    <---  Started | Refused              |      Refused also when the scheduler ends the subjob later
 //!     |    <---  Arrived ([hello ...])          |      processes are inside MPI_Init
@@ -26,7 +26,7 @@
 //! |---|---|---|
 //! | `Offer` | 1 | hash 32, size u64, name text |
 //! | `Chunk` | 2 | bytes |
-//! | `Start` | 3 | job text, subjob u32, first u32, count u32, of u32, program text, arguments \[text\], environment \[text text\], directory text, fallback u8, library text, reach u8 (0 node, 1 site, 2 wide, 3 gateway), input u8 (0 none, 1 one, 2 all), index u32, stdin text, stdout text, stderr text, silence u32, allocated u8 and then an allocation ([`Allocation`]), vendor text, files text, shared \[text\] |
+//! | `Start` | 3 | job text, subjob u32, first u32, count u32, of u32, programs \[section ([`Section`])\], environment \[text text\], directory text, fallback u8, below text, reach u8 (0 node, 1 site, 2 wide, 3 gateway), input u8 (0 none, 1 one, 2 all), index u32, stdin text, stdout text, stderr text, silence u32, allocated u8 and then an allocation ([`Allocation`]), vendor text, files text, shared \[text\] |
 //! | `Commit` | 4 | name text, subjob u32, secret 32, authority bytes, certificates \[bytes\], places, links, paths |
 //! | `Input` | 5 | bytes (none: end of input) |
 //! | `OutputCredit` | 6 | bytes u32 |
@@ -97,13 +97,13 @@ pub use from_agent::{AgentHello, Arrival, FileState, FromAgent, Stream};
 pub use hold::{Hold, MAX_RESUME, Resume};
 pub use launcher::LauncherEnd;
 pub use made::{Made, MadeFile, Where};
-pub use start::{Input, Reach, Start};
+pub use start::{Input, Reach, Section, Start};
 pub use to_agent::{Commit, ToAgent};
 
 use crate::codec::{DecodeError, Reader, Writer};
 
 /// Version of this protocol. The coordinator stages its own `isthmus`, so both ends normally agree.
-pub const VERSION: u32 = 20;
+pub const VERSION: u32 = 21;
 
 /// Bytes of output of processes that an agent may have sent and the coordinator not yet printed.
 pub const OUTPUT_WINDOW: u32 = 1 << 20;

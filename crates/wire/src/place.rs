@@ -27,6 +27,9 @@ impl std::fmt::Display for Rank {
     }
 }
 
+/// Most programs of one subjob.
+pub const MAX_PROGRAMS: usize = 1_024;
+
 /// One subjob: one machine, one submission.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subjob {
@@ -38,8 +41,17 @@ pub struct Subjob {
     pub first_rank: u32,
     /// Number of processes.
     pub count: u32,
-    /// Index of the program (for MPI_APPNUM).
-    pub appnum: u32,
+    /// Its programs: index within the subjob of the first process of each, which is 0 for the first one, and the number
+    /// of the program (MPI_APPNUM). At most [`MAX_PROGRAMS`].
+    pub programs: Vec<(u32, u32)>,
+}
+
+impl Subjob {
+    /// Number of the program that the process with this index runs.
+    pub fn appnum(&self, index: u32) -> u32 {
+        let begun = self.programs.iter().rev().find(|(first, _)| *first <= index);
+        begun.map_or(0, |(_, appnum)| *appnum)
+    }
 }
 
 /// One process of the job, in order of rank.
@@ -90,11 +102,8 @@ impl PlaceTable {
     /// Appends the table to a message.
     pub fn write(&self, w: &mut Writer) {
         w.list(&self.subjobs, |w, s| {
-            w.text(&s.name)
-                .text(&s.lan)
-                .u32(s.first_rank)
-                .u32(s.count)
-                .u32(s.appnum);
+            w.text(&s.name).text(&s.lan).u32(s.first_rank).u32(s.count);
+            write_programs(w, &s.programs);
         });
         w.list(&self.nodes, |w, n| {
             w.text(&n.host).list(&n.addresses, |w, a| {
@@ -114,12 +123,14 @@ impl PlaceTable {
     /// Reads a table and checks that its indices point into it.
     pub fn read(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let subjobs = r.list("subjobs", |r| {
+            let (name, lan) = (r.text("subjob name")?, r.text("lan")?);
+            let (first_rank, count) = (r.u32("first rank")?, r.u32("count")?);
             Ok(Subjob {
-                name: r.text("subjob name")?,
-                lan: r.text("lan")?,
-                first_rank: r.u32("first rank")?,
-                count: r.u32("count")?,
-                appnum: r.u32("appnum")?,
+                name,
+                lan,
+                first_rank,
+                count,
+                programs: read_programs(r, count)?,
             })
         })?;
         let nodes = r.list("nodes", |r| {
@@ -172,6 +183,37 @@ impl PlaceTable {
     }
 }
 
+/// Where each program of a subjob begins, with its number.
+pub(crate) fn write_programs(w: &mut Writer, programs: &[(u32, u32)]) {
+    w.list(programs, |w, (first, appnum)| {
+        w.u32(*first).u32(*appnum);
+    });
+}
+
+/// Reads what [`write_programs`] has written of a subjob of so many processes.
+pub(crate) fn read_programs(r: &mut Reader<'_>, count: u32) -> Result<Vec<(u32, u32)>, DecodeError> {
+    let programs = r.list("programs", |r| Ok((r.u32("first process")?, r.u32("appnum")?)))?;
+    check_firsts(programs.iter().map(|(first, _)| *first), count)?;
+    Ok(programs)
+}
+
+/// Programs begin with the first process, each has one, and there are not too many.
+pub(crate) fn check_firsts(firsts: impl Iterator<Item = u32> + Clone, count: u32) -> Result<(), DecodeError> {
+    let wrong = |value| DecodeError::Invalid {
+        field: "first process of a program",
+        value,
+    };
+    let number = firsts.clone().count();
+    if number > MAX_PROGRAMS || firsts.clone().next() != Some(0) {
+        return Err(wrong(number as u64));
+    }
+    let pairs = firsts.clone().zip(firsts.skip(1).chain([count.max(1)]));
+    match pairs.into_iter().find(|(first, next)| first >= next) {
+        Some((first, _)) => Err(wrong(u64::from(first))),
+        None => Ok(()),
+    }
+}
+
 /// Rank of a process in the job of its vendor MPI: rank + 1 as u32, 0 for none.
 pub(crate) fn write_vendor(w: &mut Writer, rank: Option<u32>) {
     w.u32(rank.map_or(0, |rank| rank.saturating_add(1)));
@@ -180,4 +222,28 @@ pub(crate) fn write_vendor(w: &mut Writer, rank: Option<u32>) {
 /// Reads what [`write_vendor`] has written.
 pub(crate) fn read_vendor(r: &mut Reader<'_>) -> Result<Option<u32>, DecodeError> {
     Ok(r.u32("rank in the machine's own MPI")?.checked_sub(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_of_a_subjob_begin_one_after_the_other() {
+        let check = |firsts: &[u32], count| check_firsts(firsts.iter().copied(), count).is_ok();
+        assert!(check(&[0], 1) && check(&[0, 1, 7], 8));
+        for (firsts, count) in [(&[][..], 1), (&[1], 2), (&[0, 2, 2], 3), (&[0, 3], 3), (&[0, 5, 4], 9)] {
+            assert!(!check(firsts, count), "{firsts:?} of {count}");
+        }
+        let many: Vec<u32> = (0..=1024).collect();
+        assert!(!check(&many, 5000));
+        let subjob = Subjob {
+            name: String::new(),
+            lan: String::new(),
+            first_rank: 9,
+            count: 5,
+            programs: vec![(0, 3), (2, 4)],
+        };
+        assert_eq!([0, 1, 2, 4].map(|index| subjob.appnum(index)), [3, 3, 4, 4]);
+    }
 }

@@ -165,6 +165,8 @@ pub struct Process {
     pub rank: u32,
     /// Name of its site.
     pub site: String,
+    /// Name of its program, without directories.
+    pub program: String,
     /// Process id there.
     pub pid: u32,
     /// It has been stopped by a signal.
@@ -184,7 +186,7 @@ pub struct Process {
 impl Process {
     /// Appends it to a message.
     pub fn write(&self, w: &mut Writer) {
-        w.u32(self.rank).text(&self.site).u32(self.pid);
+        w.u32(self.rank).text(&self.site).text(&self.program).u32(self.pid);
         w.u8(self.stopped.into()).u64(self.swapped).u8(self.ended.into());
         w.text(&self.lost).u32(self.unheard);
         w.u8(self.waiting.is_some().into());
@@ -198,6 +200,7 @@ impl Process {
         Ok(Self {
             rank: r.u32("rank")?,
             site: r.text("site")?,
+            program: r.text("program")?,
             pid: r.u32("pid")?,
             stopped: r.u8("stopped")? != 0,
             swapped: r.u64("swapped")?,

@@ -4,7 +4,7 @@
 use crate::happening::Ready;
 use crate::link::Outbox;
 use crate::sink::Sink;
-use isthmus_wire::grid::{self, AgentHello, Commit, FromAgent, Input, Start, Stream, ToAgent};
+use isthmus_wire::grid::{self, AgentHello, Commit, FromAgent, Input, Section, Start, Stream, ToAgent};
 use isthmus_wire::question::Answer;
 use std::path::{Path, PathBuf};
 use tokio::sync::mpsc;
@@ -93,15 +93,22 @@ impl AllocatedNode {
             let (_, there) = self.paths.iter().find(|(here, _)| here.parent() == Some(directory))?;
             Some(Path::new(there).parent()?.to_string_lossy().into_owned())
         };
-        // Several directories, when the site lacked libraries of the program.
-        let libraries = whole.library.split(':');
-        let libraries = libraries.map(|one| inside(Path::new(one)).unwrap_or_else(|| one.to_owned()));
-        let libraries: Vec<String> = libraries.collect();
+        let section = |(first, section): (u32, &Section)| {
+            // Several directories, when the site lacked libraries of the program.
+            let libraries = section.library.split(':');
+            let libraries = libraries.map(|one| inside(Path::new(one)).unwrap_or_else(|| one.to_owned()));
+            let program = there(Path::new(&section.program));
+            Section {
+                first,
+                program: program.unwrap_or_else(|| section.program.clone()),
+                library: libraries.collect::<Vec<_>>().join(":"),
+                ..section.clone()
+            }
+        };
         Start {
             first: self.first,
             count: self.count,
-            program: there(Path::new(&whole.program)).unwrap_or_else(|| whole.program.clone()),
-            library: libraries.join(":"),
+            sections: share(&whole.sections, self.first, self.count).map(section).collect(),
             input: match whole.input {
                 Input::One(index) if self.holds(index) => Input::One(index - self.first),
                 Input::One(_) => Input::Nobody,
@@ -247,6 +254,16 @@ async fn print(
     }
 }
 
+/// The sections that have some of `count` processes from `first` on, each with the index of its first one among them.
+/// A node without processes has one too.
+fn share(sections: &[Section], first: u32, count: u32) -> impl Iterator<Item = (u32, &Section)> {
+    let ends = sections.iter().skip(1).map(|next| next.first).chain([u32::MAX]);
+    let end = first + count.max(1);
+    let shared = sections.iter().zip(ends);
+    let shared = shared.filter(move |(section, end_of)| section.first < end && *end_of > first);
+    shared.map(move |(section, _)| (section.first.saturating_sub(first), section))
+}
+
 /// Deals `count` processes out to the nodes, in order of their index: `even`ly, or as many to each as the scheduler has
 /// room for there and what is then left evenly.
 pub(super) fn distribute(parts: &mut [AllocatedNode], count: u32, even: bool) {
@@ -279,6 +296,29 @@ fn shares(slots: &[u32], count: u32) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nodes_run_the_programs_of_their_processes() {
+        let section = |first, program: &str| Section {
+            first,
+            program: program.to_owned(),
+            arguments: vec![],
+            environment: vec![],
+            directory: String::new(),
+            library: String::new(),
+        };
+        let sections = [section(0, "a"), section(3, "b"), section(4, "c")];
+        let shown = |first, count| -> Vec<(u32, &str)> {
+            share(&sections, first, count)
+                .map(|(first, section)| (first, &*section.program))
+                .collect()
+        };
+        assert_eq!(shown(0, 3), [(0, "a")]);
+        assert_eq!(shown(2, 2), [(0, "a"), (1, "b")]);
+        assert_eq!(shown(0, 9), [(0, "a"), (3, "b"), (4, "c")]);
+        assert_eq!(shown(6, 2), [(0, "c")]);
+        assert_eq!(shown(8, 0), [(0, "c")]);
+    }
 
     #[test]
     fn processes_are_dealt_out() {

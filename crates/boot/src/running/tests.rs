@@ -37,7 +37,7 @@ fn machines_that_represent_data_differently_are_known_and_strange_ones_refused_b
         lan: "s".into(),
         first_rank: 0,
         count: 1,
-        appnum: 0,
+        programs: vec![(0, 0)],
     };
     let place = |representation| Place {
         subjob: 0,

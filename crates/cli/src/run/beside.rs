@@ -61,10 +61,9 @@ fn placed(job: &Job, place: &mut dyn FnMut(What, &str) -> Option<String>) -> Res
             Contact::Home => true,
             contact => reach::is_home(&contact.to_string()),
         };
-        let program = &mut subjob.program;
         // What is not copied is a file of its site.
-        let names = program.any.iter_mut().chain(program.by_architecture.values_mut());
-        for name in names.filter(|_| subjob.stage || at_home) {
+        let is_ours = subjob.stage || at_home;
+        for name in subjob.programs_mut().filter(|_| is_ours) {
             if let Some(placed) = place(What::Program, name) {
                 *name = placed;
             }

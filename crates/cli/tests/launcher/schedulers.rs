@@ -101,6 +101,32 @@ fn signal(kind: &str, whom: &str) {
 }
 
 #[test]
+fn several_programs_are_one_submission() {
+    let bench = bench("sections");
+    let run_here = |count, word: &str| {
+        format!(
+            "[[subjob.section]]\nprogram = \"sh\"\ncount = {count}\narguments = [\"-c\", \"echo $WORD $0 $MPI_LOCALRANKID\", \"{word}\"]\n"
+        )
+    };
+    let sections = format!(
+        "{}environment = {{ WORD = \"the\" }}\n{}",
+        run_here(1, "first"),
+        run_here(3, "second")
+    );
+    bench.write(
+        "work/job.toml",
+        &format!("environment = {{ WORD = \"a\" }}\n[[subjob]]\nsite = \"home\"\nscheduler = \"slurm\"\n{sections}"),
+        0o644,
+    );
+    let done = run(&bench, "run --label job.toml");
+    assert_eq!(done.code(), Some(0), "{done:?}");
+    let wanted = ["[0] the first 0", "[1] a second 1", "[2] a second 0", "[3] a second 1"];
+    assert_eq!(done.lines(), wanted);
+    let arguments = await_file(&bench, "queue/arguments");
+    assert!(arguments.contains("--ntasks=4"), "{arguments}");
+}
+
+#[test]
 fn ranks_over_the_nodes_of_an_allocation() {
     let bench = bench("allocation");
     let site = "lab=home:4,scheduler=slurm,queue=debug,directive=--gres=none";

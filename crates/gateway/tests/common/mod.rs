@@ -121,7 +121,7 @@ fn places(ranks: u32, port: u16) -> PlaceTable {
         lan: name.into(),
         first_rank,
         count: ranks,
-        appnum: 0,
+        programs: vec![(0, 0)],
     };
     let node = |subjob| Node {
         host: "host".into(),

@@ -22,6 +22,8 @@ use toml_edit::Item;
 
 pub use crate::source::MAX_BYTES;
 
+mod section;
+
 /// A job file with everything that it can say.
 pub const EXAMPLE: &str = include_str!("document/example.toml");
 
@@ -53,7 +55,7 @@ const TOP_KEYS: [&str; 26] = [
     "substitutes",
     "world",
 ];
-const SUBJOB_KEYS: [&str; 42] = [
+const SUBJOB_KEYS: [&str; 43] = [
     "account",
     "address",
     "appnum",
@@ -84,6 +86,7 @@ const SUBJOB_KEYS: [&str; 42] = [
     "requests",
     "results",
     "scheduler",
+    "section",
     "setup",
     "share",
     "site",
@@ -184,7 +187,6 @@ impl Reader<'_> {
         table.check_keys_and_places(&SUBJOB_KEYS, "a subjob", &above, &mut self.errors);
         let common = self.common(table, top.clone());
         let lan = self.errors.take(table.text("lan")).flatten();
-        let appnum = self.errors.take(appnum(table)).flatten();
         let mpi = self.errors.take(table.text("mpi")).flatten();
         let Some(site) = self.errors.take(table.text("site"))? else {
             let error = JobError::new("this subjob lacks 'site'");
@@ -192,7 +194,16 @@ impl Reader<'_> {
                 .push(table.at(error.hint("add site = \"home\" or an ssh destination")));
             return None;
         };
-        let count = self.errors.take(asked::tally(table, "count", &site));
+        let above = section::Above {
+            site: &site,
+            program: common.program.as_ref(),
+            arguments: common.arguments.as_deref().unwrap_or_default(),
+            elsewhere: &|key| {
+                let known = SUBJOB_KEYS.contains(&key) || TOP_KEYS.contains(&key);
+                known.then(|| format!("{key} is the same for all programs of a subjob: write it in the [[subjob]]"))
+            },
+        };
+        let run = section::read(table, &above, &mut self.errors);
         let usual = self.usual_scheduler(table, &site);
         let allocation = asked::read(table, &site, usual, &mut self.errors);
         let network = self.network(table, &site);
@@ -201,18 +212,12 @@ impl Reader<'_> {
             Ok(Some(contact)) => Ok(contact),
             Err(error) => Err(error),
         });
-        if common.program.is_none() && !table.has("program") {
-            let error = JobError::new(format!("subjob '{site}' has no program"));
-            let error = error.hint("add program = \"./app\" at the top of the file");
-            self.errors.push(table.at(error));
-        }
+        let (sections, count) = run?;
         let mut subjob = Subjob {
             contact: contact?,
-            count: count?.unwrap_or(1),
+            count,
             lan: lan.unwrap_or_else(|| site.clone()),
-            appnum: appnum.unwrap_or(0),
-            program: common.program?,
-            arguments: common.arguments.unwrap_or_default(),
+            sections,
             environment: [common.environment, network].concat(),
             directory: common.directory,
             stage: common.stage.unwrap_or(true),
@@ -263,7 +268,7 @@ impl Reader<'_> {
         environment.extend(own.flatten().unwrap_or_default());
         let requests = self.requests(table, above.requests);
         let errors = &mut self.errors;
-        let program = errors.take(program(table)).flatten();
+        let program = errors.take(section::program(table)).flatten();
         let arguments = errors.take(table.texts("arguments")).flatten();
         let directory = errors.take(table.text("directory")).flatten();
         let stage = errors.take(table.flag("stage")).flatten();
@@ -392,32 +397,6 @@ fn term(table: &Table<'_>, key: &str) -> Result<Option<Request>, JobError> {
         let error = JobError::new(problem.replace(attribute.name, key));
         table.at_key(key, if hint.is_empty() { error } else { error.hint(hint) })
     })
-}
-
-fn appnum(table: &Table<'_>) -> Result<Option<u32>, JobError> {
-    let Some(item) = table.get("appnum") else {
-        return Ok(None);
-    };
-    let number = item.as_integer().and_then(|n| u32::try_from(n).ok());
-    let number = number.map(Some);
-    number.ok_or_else(|| table.wrong_type(item, "appnum", "a number from 0"))
-}
-
-fn program(table: &Table<'_>) -> Result<Option<Program>, JobError> {
-    let Some(item) = table.get("program") else {
-        return Ok(None);
-    };
-    if let Some(text) = item.as_str() {
-        return Ok(Some(Program::one(text)));
-    }
-    if item.as_table_like().is_none() {
-        return Err(table.wrong_type(item, "program", "a text, or a table of texts by architecture"));
-    }
-    let by_architecture = table.texts_by_name("program")?;
-    Ok(Some(Program {
-        any: None,
-        by_architecture: by_architecture.into_iter().flatten().collect(),
-    }))
 }
 
 #[cfg(test)]

@@ -7,8 +7,9 @@ use crate::forms::sites::name_apart;
 use crate::links::Pins;
 use crate::model::{Job, Subjob};
 
-/// Everything of a job that would not come back if the form were read again.
-pub(super) fn of(form: Form, job: &Job) -> Vec<String> {
+/// Everything of a job that would not come back if the form were read again. `several`: the names of subjobs of several
+/// programs, which are subjobs of one program each in this job.
+pub(super) fn of(form: Form, job: &Job, several: &[String]) -> Vec<String> {
     let mut lost = Vec::new();
     if !form.names_program() {
         lost.push(format!(
@@ -18,6 +19,11 @@ pub(super) fn of(form: Form, job: &Job) -> Vec<String> {
         if job.subjobs().windows(2).any(|pair| run(&pair[0]) != run(&pair[1])) {
             lost.push("that the subjobs differ in what they run, or how".to_owned());
         }
+    }
+    for site in several {
+        lost.push(format!(
+            "site '{site}': that its programs are in one subjob, and share the memory of its nodes"
+        ));
     }
     if *job.links() != Pins::default() && form != Form::Toml {
         lost.push("what is said of links".to_owned());
@@ -45,15 +51,13 @@ pub(super) fn of(form: Form, job: &Job) -> Vec<String> {
 /// What is the same for all subjobs where one program is named for all.
 fn run(subjob: &Subjob) -> impl PartialEq + use<'_> {
     let Subjob {
-        program,
-        arguments,
+        sections,
         environment,
         directory,
-        appnum,
         stage,
         ..
     } = subjob;
-    (program, arguments, environment, directory, *appnum, *stage)
+    (sections, environment, directory, *stage)
 }
 
 /// The names that the sites would have after reading.
@@ -139,10 +143,11 @@ fn keeps_contact(form: Form, subjob: &Subjob) -> bool {
 }
 
 fn rsl(subjob: &Subjob, parts: &mut Vec<String>) {
-    if subjob.appnum != 0 {
-        parts.push(format!("its number among the programs ({})", subjob.appnum));
+    let section = &subjob.sections[0];
+    if section.appnum != 0 {
+        parts.push(format!("its number among the programs ({})", section.appnum));
     }
-    let others: Vec<&str> = subjob.program.by_architecture.keys().map(String::as_str).collect();
+    let others: Vec<&str> = section.program.by_architecture.keys().map(String::as_str).collect();
     if !others.is_empty() {
         parts.push(format!("programs by architecture ({})", others.join(", ")));
     }

@@ -63,6 +63,20 @@ impl Form {
 
     /// Writes a description.
     pub fn write(self, job: &Job) -> Written {
+        // Only our own form knows subjobs of several programs.
+        let several = job
+            .subjobs()
+            .iter()
+            .filter(|s| s.sections.len() > 1 && self != Self::Toml);
+        let several: Vec<String> = several.map(|s| s.site.clone()).collect();
+        let apart;
+        let job = match several.is_empty() {
+            true => job,
+            false => {
+                apart = job.apart();
+                &apart
+            }
+        };
         let text = match self {
             Self::Toml => toml::write(job),
             Self::Rsl => rsl::job::write(job),
@@ -74,7 +88,7 @@ impl Form {
         };
         Written {
             text,
-            lost: losses::of(self, job),
+            lost: losses::of(self, job, &several),
         }
     }
 }

@@ -10,6 +10,7 @@ use crate::forms::sites;
 use crate::forms::{Described, Form, Input};
 use crate::model::{Contact, Job, Program, Subjob};
 use crate::placement::{self, Placement, Said};
+use crate::sections::joined;
 use crate::transfer::parse_shared;
 use isthmus_topology::processors::HardwareType;
 use options::{OTHERS, assignment, attached, instead, no_rankfile, option, takes_value, unknown};
@@ -92,6 +93,7 @@ usage: mpiexec [OPTIONS] PROGRAM [ARGUMENT]... [: [OPTIONS] PROGRAM [ARGUMENT]..
   -stdin RANK             who gets the standard input: a rank, all or none
   -outfile-pattern NAME   a file for each process: %r is its rank, %s the site, %t out or err
   -configfile FILE        read the options and programs from a file, a program a line; a backslash continues a line
+  -separate               programs on one host are subjobs of their own, which share no memory
   -share DIRECTORY        processes of other sites may open files in this directory of each site
   -l, -label              begin each line of output with its rank
   -dumprsl                print the job as RSL and do not run it
@@ -179,6 +181,8 @@ struct General {
     label: bool,
     dump: bool,
     no_stage: bool,
+    /// Whether programs on one host are subjobs of their own.
+    separate: bool,
     /// Directories that processes of other sites reach.
     shared: Vec<String>,
     launcher: Launcher,
@@ -292,6 +296,7 @@ impl Section {
             }
             "dumprsl" => general.dump = true,
             "nostage" => general.no_stage = true,
+            "separate" => general.separate = true,
             "share" => general.shared.push(parse_shared(value("directory")?)?),
             "wdir" => self.directory = Some(value("directory")?.to_owned()),
             "env" | "genv" => {
@@ -503,7 +508,7 @@ impl General {
         let mut template = sites::template(Program::one(section.program.clone()), section.arguments.clone());
         template.directory.clone_from(&section.directory);
         template.environment = self.environment.iter().chain(&section.environment).cloned().collect();
-        template.appnum = appnum;
+        template.sections[0].appnum = appnum;
         template.stage = !self.no_stage;
         template.files.shared.clone_from(&self.shared);
         template
@@ -570,6 +575,10 @@ impl General {
                     ..template.clone()
                 });
             }
+        }
+        // Programs that follow each other on one host are one subjob there, unless the user wants several.
+        if !self.separate {
+            subjobs = joined(subjobs);
         }
         sites::name_apart(&mut subjobs);
         Ok(Described::of(Job::new(subjobs)?))

@@ -8,7 +8,7 @@ use crate::allocation;
 use crate::asked;
 use crate::attributes::{self, Content, Datum, Operator, Request, Shape};
 use crate::error::JobError;
-use crate::model::{Contact, Job, MAX_PROCESSES, Program, Subjob, check_count, too_many};
+use crate::model::{Contact, Job, MAX_PROCESSES, Program, Section, Subjob, check_count, too_many};
 use crate::network;
 use crate::terms;
 use crate::transfer::{Transfers, parse_shared};
@@ -185,9 +185,7 @@ pub fn template(program: Program, arguments: Vec<String>) -> Subjob {
         contact: Contact::Home,
         count: 1,
         lan: "home".into(),
-        appnum: 0,
-        program,
-        arguments,
+        sections: vec![Section::only(program, arguments)],
         environment: Vec::new(),
         directory: None,
         allocation: None,

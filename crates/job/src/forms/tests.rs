@@ -51,7 +51,7 @@ fn pacx_host_files() {
         notes[0].starts_with("machines:4:1: the command starts 20 processes, the application has 20 and PACX-MPI 2")
     );
     assert!(notes[1].contains("'host4' is started with ssh, not by hand"));
-    assert_eq!(job.job.subjobs()[0].arguments, ["7"]);
+    assert_eq!(job.job.subjobs()[0].sections[0].arguments, ["7"]);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! Jobs as job files. What all subjobs share stands once, at the top.
 
 use crate::attributes::{Operator, Request, Shape};
-use crate::model::{Job, Program, Subjob};
+use crate::model::{Job, Program, Section, Subjob};
 use crate::quoted::text;
 use crate::terms;
 use isthmus_wire::grid::Allocation;
@@ -30,6 +30,7 @@ pub(super) fn write(job: &Job) -> String {
         out.extend(rest.map(|line| format!("{line}\n")));
         out.extend(subjob.scheduler().map(|word| format!("scheduler = {}\n", text(word))));
         out.push_str(&subjob.allocation.as_ref().map(allocation).unwrap_or_default());
+        out.push_str(&sections(subjob));
     }
     let takes_part = |name: &str| subjobs.iter().any(|s| s.lan == name || s.site == name);
     out.push_str(&job.links().write(takes_part));
@@ -38,15 +39,11 @@ pub(super) fn write(job: &Job) -> String {
 
 /// What may stand at the top as well.
 fn common(subjob: &Subjob) -> Vec<String> {
-    let mut lines = program(&subjob.program);
-    if !subjob.arguments.is_empty() {
-        lines.push(format!("arguments = {}", texts(&subjob.arguments)));
-    }
-    if !subjob.environment.is_empty() {
-        let pairs = subjob.environment.iter();
-        let pairs: Vec<String> = pairs.map(|(n, v)| format!("{} = {}", Key::new(n), text(v))).collect();
-        lines.push(format!("environment = {{ {} }}", pairs.join(", ")));
-    }
+    let mut lines = match &subjob.sections[..] {
+        [only] => run(only),
+        _ => Vec::new(),
+    };
+    lines.extend(environment(&subjob.environment));
     lines.extend(subjob.directory.iter().map(|d| format!("directory = {}", text(d))));
     if !subjob.stage {
         lines.push("stage = false".to_owned());
@@ -75,6 +72,38 @@ fn common(subjob: &Subjob) -> Vec<String> {
         lines.push(format!("requests = {}", texts(&requests)));
     }
     lines
+}
+
+/// A program and its arguments.
+fn run(section: &Section) -> Vec<String> {
+    let mut lines = program(&section.program);
+    if !section.arguments.is_empty() {
+        lines.push(format!("arguments = {}", texts(&section.arguments)));
+    }
+    lines
+}
+
+fn environment(variables: &[(String, String)]) -> Option<String> {
+    let pairs = variables.iter();
+    let pairs: Vec<String> = pairs.map(|(n, v)| format!("{} = {}", Key::new(n), text(v))).collect();
+    (!pairs.is_empty()).then(|| format!("environment = {{ {} }}", pairs.join(", ")))
+}
+
+/// The programs of a subjob of several: nothing of them stands above, where those that lack it would take it.
+fn sections(subjob: &Subjob) -> String {
+    if subjob.sections.len() < 2 {
+        return String::new();
+    }
+    let mut out = String::new();
+    for (number, (section, count)) in (0u32..).zip(subjob.sections()) {
+        let mut lines = vec![format!("count = {count}")];
+        lines.extend(run(section));
+        lines.extend(environment(&section.environment));
+        lines.extend(section.directory.iter().map(|d| format!("directory = {}", text(d))));
+        lines.extend((section.appnum != number).then(|| format!("appnum = {}", section.appnum)));
+        out.push_str(&format!("\n[[subjob.section]]\n{}\n", lines.join("\n")));
+    }
+    out
 }
 
 /// An attribute that has a key.
@@ -109,12 +138,15 @@ fn own(subjob: &Subjob) -> String {
     if contact != subjob.site {
         out.push_str(&format!("contact = {}\n", text(&contact)));
     }
-    out.push_str(&format!("count = {}\n", subjob.count));
+    let only = (subjob.sections.len() == 1).then(|| &subjob.sections[0]);
+    if only.is_some() {
+        out.push_str(&format!("count = {}\n", subjob.count));
+    }
     if subjob.lan != subjob.site {
         out.push_str(&format!("lan = {}\n", text(&subjob.lan)));
     }
-    if subjob.appnum != 0 {
-        out.push_str(&format!("appnum = {}\n", subjob.appnum));
+    if let Some(section) = only.filter(|section| section.appnum != 0) {
+        out.push_str(&format!("appnum = {}\n", section.appnum));
     }
     out
 }

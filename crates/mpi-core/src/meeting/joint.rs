@@ -188,7 +188,7 @@ fn table(members: &[Member]) -> PlaceTable {
                 lan: format!("{area} {}", member.area),
                 first_rank: rank,
                 count: 0,
-                appnum: 0,
+                programs: vec![(0, 0)],
             });
             // Equal areas have one name.
             let same = table.places.iter().position(|place: &Place| {

@@ -25,7 +25,7 @@ fn places(name: &str, size: u32) -> Arc<PlaceTable> {
         lan: "home".to_owned(),
         first_rank: 0,
         count: size,
-        appnum: 0,
+        programs: vec![(0, 0)],
     };
     let node = Node {
         host: name.to_owned(),

@@ -32,7 +32,7 @@ pub(crate) fn places(ports: &[u16], addresses: &[&str]) -> PlaceTable {
         lan: format!("lan-{i}"),
         first_rank: i,
         count: 1,
-        appnum: 0,
+        programs: vec![(0, 0)],
     };
     let node = |i: u32| Node {
         host: format!("host-{i}"),

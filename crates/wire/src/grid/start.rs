@@ -3,6 +3,7 @@
 
 use super::{Allocation, flag};
 use crate::codec::{DecodeError, Reader, Writer};
+use crate::place::check_firsts;
 use crate::shared;
 
 /// What to start.
@@ -18,11 +19,10 @@ pub struct Start {
     pub count: u32,
     /// Number of processes of the subjob, on all its nodes.
     pub of: u32,
-    /// Program: an absolute path, a path relative to `directory`, or a name to look up in PATH.
-    pub program: String,
-    /// Arguments after the program's name.
-    pub arguments: Vec<String>,
-    /// Variables to set.
+    /// What the processes run, in order of their index: one program at least, at most
+    /// [`MAX_PROGRAMS`](crate::place::MAX_PROGRAMS).
+    pub sections: Vec<Section>,
+    /// Variables to set, whichever program it is.
     pub environment: Vec<(String, String)>,
     /// Working directory; empty means the agent's own.
     pub directory: String,
@@ -30,8 +30,6 @@ pub struct Start {
     pub directory_optional: bool,
     /// Directory below `directory` where the processes work, made where `directory` is made. Empty: `directory` itself.
     pub below: String,
-    /// Directory of the MPI library for LD_LIBRARY_PATH; empty for none.
-    pub library: String,
     /// Who gets the standard input that will come.
     pub input: Input,
     /// File that is the standard input of the processes; empty for none.
@@ -55,6 +53,45 @@ pub struct Start {
     /// What processes of other sites reach there beside the job's own directories: absolute paths, those that begin
     /// with `~`, and relative ones, below the working directory. At most [`shared::MOST`].
     pub shared: Vec<String>,
+}
+
+/// What some of the processes run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Section {
+    /// Index among the processes that this agent starts of the first one; that of the first section is 0.
+    pub first: u32,
+    /// Program: an absolute path, a path relative to the working directory, or a name to look up in PATH.
+    pub program: String,
+    /// Arguments after the program's name.
+    pub arguments: Vec<String>,
+    /// Variables to set beside those of all.
+    pub environment: Vec<(String, String)>,
+    /// Their working directory; a relative one is below that of the others, and made where that is. Empty: the same.
+    pub directory: String,
+    /// Directories of the MPI library and of others for LD_LIBRARY_PATH; empty for none.
+    pub library: String,
+}
+
+impl Section {
+    fn write(&self, w: &mut Writer) {
+        w.u32(self.first).text(&self.program);
+        w.list(&self.arguments, |w, a| {
+            w.text(a);
+        });
+        write_variables(w, &self.environment);
+        w.text(&self.directory).text(&self.library);
+    }
+
+    fn read(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok(Self {
+            first: r.u32("first process of a program")?,
+            program: r.text("program")?,
+            arguments: r.list("arguments", |r| r.text("argument"))?,
+            environment: read_variables(r)?,
+            directory: r.text("directory of a program")?,
+            library: r.text("library")?,
+        })
+    }
 }
 
 /// Which processes of a subjob get the standard input that the coordinator sends.
@@ -83,17 +120,11 @@ impl Start {
     pub(super) fn write(&self, w: &mut Writer) {
         w.text(&self.job).u32(self.subjob).u32(self.first).u32(self.count);
         w.u32(self.of);
-        w.text(&self.program);
-        w.list(&self.arguments, |w, a| {
-            w.text(a);
-        });
-        w.list(&self.environment, |w, (name, value)| {
-            w.text(name).text(value);
-        });
+        w.list(&self.sections, |w, section| section.write(w));
+        write_variables(w, &self.environment);
         w.text(&self.directory)
             .u8(self.directory_optional.into())
-            .text(&self.below)
-            .text(&self.library);
+            .text(&self.below);
         w.u8(self.reach as u8);
         match self.input {
             Input::Nobody => w.u8(0).u32(0),
@@ -113,19 +144,21 @@ impl Start {
     }
 
     pub(super) fn read(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let (job, subjob) = (r.text("job")?, r.u32("subjob")?);
+        let (first, count, of) = (r.u32("first")?, r.u32("count")?, r.u32("of")?);
+        let sections = r.list("programs", Section::read)?;
+        check_firsts(sections.iter().map(|section| section.first), count)?;
         Ok(Self {
-            job: r.text("job")?,
-            subjob: r.u32("subjob")?,
-            first: r.u32("first")?,
-            count: r.u32("count")?,
-            of: r.u32("of")?,
-            program: r.text("program")?,
-            arguments: r.list("arguments", |r| r.text("argument"))?,
-            environment: r.list("environment", |r| Ok((r.text("name")?, r.text("value")?)))?,
+            job,
+            subjob,
+            first,
+            count,
+            of,
+            sections,
+            environment: read_variables(r)?,
             directory: r.text("directory")?,
             directory_optional: flag(r, "directory optional")?,
             below: r.text("directory below")?,
-            library: r.text("library")?,
             reach: read_reach(r)?,
             input: read_input(r)?,
             stdin: r.text("stdin")?,
@@ -138,6 +171,16 @@ impl Start {
             shared: shared::read(r)?,
         })
     }
+}
+
+fn write_variables(w: &mut Writer, variables: &[(String, String)]) {
+    w.list(variables, |w, (name, value)| {
+        w.text(name).text(value);
+    });
+}
+
+fn read_variables(r: &mut Reader<'_>) -> Result<Vec<(String, String)>, DecodeError> {
+    r.list("environment", |r| Ok((r.text("name")?, r.text("value")?)))
 }
 
 fn read_input(r: &mut Reader<'_>) -> Result<Input, DecodeError> {

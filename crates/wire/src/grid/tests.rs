@@ -12,7 +12,7 @@ fn places() -> PlaceTable {
             lan: "home".into(),
             first_rank: 0,
             count: 1,
-            appnum: 0,
+            programs: vec![(0, 0)],
         }],
         nodes: vec![Node {
             host: "h".into(),
@@ -32,6 +32,17 @@ fn places() -> PlaceTable {
     }
 }
 
+fn section(first: u32, program: &str) -> Section {
+    Section {
+        first,
+        program: program.into(),
+        arguments: vec!["-x".into(), String::new()],
+        environment: vec![("B".into(), "d".into())],
+        directory: "run".into(),
+        library: "/l".into(),
+    }
+}
+
 #[test]
 fn messages_to_an_agent_survive_the_wire() {
     let start = Start {
@@ -40,13 +51,11 @@ fn messages_to_an_agent_survive_the_wire() {
         first: 3,
         count: 64,
         of: 128,
-        program: "./a".into(),
-        arguments: vec!["-x".into(), String::new()],
+        sections: vec![section(0, "./a"), section(60, "./b")],
         environment: vec![("A".into(), "b=c".into())],
         directory: "/tmp".into(),
         directory_optional: true,
         below: "run".into(),
-        library: "/l".into(),
         input: Input::One(7),
         stdin: "/in".into(),
         stdout: String::new(),

@@ -40,15 +40,18 @@ fn a_good_file() {
         (home.count, home.lan.as_str(), &home.contact),
         (4, "home", &Contact::Home)
     );
-    assert_eq!(home.program, Program::one("./climate"));
+    assert_eq!(home.sections[0].program, Program::one("./climate"));
     assert_eq!(
         (lab.count, lab.lan.as_str(), &lab.contact),
         (16, "campus", &Contact::Ssh("me@lab".into()))
     );
-    assert_eq!(lab.program.for_architecture("x86_64"), Some("./climate-x"));
-    assert_eq!(lab.program.for_architecture("s390x"), None);
+    assert_eq!(lab.sections[0].program.for_architecture("x86_64"), Some("./climate-x"));
+    assert_eq!(lab.sections[0].program.for_architecture("s390x"), None);
     assert_eq!(lab.environment, [("A".into(), "1".into()), ("B".into(), "2".into())]);
-    assert_eq!((lab.arguments.len(), lab.directory.as_deref()), (2, Some("run")));
+    assert_eq!(
+        (lab.sections[0].arguments.len(), lab.directory.as_deref()),
+        (2, Some("run"))
+    );
 }
 
 #[test]
@@ -193,13 +196,16 @@ fn all_mistakes_of_a_file_are_told() {
 #[test]
 fn the_example_says_everything() {
     let job = parse(EXAMPLE, "example.toml", None).unwrap_or_else(|e| panic!("{e}"));
-    assert_eq!(job.processes(), 28);
+    assert_eq!(job.processes(), 36);
     for key in TOP_KEYS
         .iter()
         .chain(&SUBJOB_KEYS)
         .filter(|k| !["level", "process"].contains(k))
     {
-        let named = |line: &str| line.starts_with(&format!("{key} =")) || line.starts_with(&format!("[[{key}]]"));
+        let named = |line: &str| {
+            let table = [format!("[[{key}]]"), format!("[[subjob.{key}]]")];
+            line.starts_with(&format!("{key} =")) || table.iter().any(|table| line.starts_with(table))
+        };
         assert!(EXAMPLE.lines().any(named), "{key} is missing");
     }
 }
@@ -212,7 +218,7 @@ fn requests_of_rsl() {
     let texts = |i: usize| job.subjobs()[i].requests.iter().map(Request::text).collect::<Vec<_>>();
     assert_eq!(texts(0), ["queue=fast", "minMemory>=5"]);
     assert_eq!(texts(1), ["queue=slow", "minMemory>=5"]);
-    let rest = |i: usize| (job.subjobs()[i].stage, job.subjobs()[i].appnum);
+    let rest = |i: usize| (job.subjobs()[i].stage, job.subjobs()[i].sections[0].appnum);
     assert_eq!((rest(0), rest(1)), ((false, 0), (true, 2)));
     for (request, part) in [
         ("count=3", "about nothing that can be asked for so"),
@@ -237,4 +243,45 @@ fn a_key_in_the_wrong_place_is_told_where_it_belongs() {
         .unwrap_err()
         .to_string();
     assert!(unquoted.contains("straight quotes"), "{unquoted}");
+}
+
+#[test]
+fn sections_say_what_their_subjob_does_not() {
+    let text = "arguments = [\"x\"]\nenvironment = { A = \"1\" }\n[[subjob]]\nsite = \"home\"\n\
+                [[subjob.section]]\nprogram = \"./a\"\ncount = 3\n\
+                [[subjob.section]]\nprogram = \"./b\"\narguments = []\nenvironment = { A = \"2\" }\ndirectory = \"d\"\n\
+                [[subjob.section]]\nprogram.x86_64 = \"./c\"\nappnum = 9\n";
+    let job = parse(text, "j", None).unwrap_or_else(|e| panic!("{e}"));
+    let subjob = &job.subjobs()[0];
+    assert_eq!((subjob.count, subjob.numbers()), (5, vec![(0, 0), (3, 1), (4, 9)]));
+    let [a, b, c] = &subjob.sections[..] else {
+        panic!("{subjob:?}")
+    };
+    assert_eq!((a.arguments.len(), b.arguments.len(), c.arguments.len()), (1, 0, 1));
+    assert_eq!(b.environment, [("A".to_owned(), "2".to_owned())]);
+    assert_eq!(subjob.environment, [("A".to_owned(), "1".to_owned())]);
+    assert_eq!(b.directory.as_deref(), Some("d"));
+    for (lines, part) in [
+        (
+            "count = 2\n[[subjob.section]]\nprogram = \"a\"\n",
+            "subjob 'home' has sections and 'count'",
+        ),
+        ("[[subjob.section]]\n", "subjob 'home' has no program"),
+        (
+            "[[subjob.section]]\nprogram = \"a\"\ncount = 0\n",
+            "asked for 0 processes",
+        ),
+        (
+            "[[subjob.section]]\nprogram = \"a\"\nqueue = \"x\"\n",
+            "write it in the [[subjob]]",
+        ),
+        ("section = []\n", "subjob 'home' has no program"),
+        (
+            "[[subjob.section]]\nprogram = \"a\"\n[[subjob.section]]\nprogram = \"b\"\nenvironment = { ISTHMUS_STATS = \"1\" }\n",
+            "ISTHMUS_STATS cannot be set for one program",
+        ),
+    ] {
+        let errors = error(&format!("[[subjob]]\nsite = \"home\"\n{lines}"));
+        assert!(errors.contains(part), "{part} is not in\n{errors}");
+    }
 }

@@ -5,7 +5,7 @@ use crate::error::JobError;
 use isthmus_settings::nearest;
 
 /// Name and spellings of every option.
-const OPTIONS: [(&str, &[&str]); 46] = [
+const OPTIONS: [(&str, &[&str]); 47] = [
     ("n", &["n", "np", "c", "ntasks"]),
     ("configfile", &["configfile", "app"]),
     ("host", &["host", "hosts", "H"]),
@@ -113,6 +113,7 @@ const OPTIONS: [(&str, &[&str]); 46] = [
     ("dumprsl", &["dumprsl", "dump-rsl", "globusdumprsl", "globus-dump-rsl"]),
     ("globusrsl", &["globusrsl", "globus-rsl"]),
     ("nostage", &["nostage"]),
+    ("separate", &["separate"]),
     ("share", &["share"]),
     ("ignored", &["stage", "leave_pg"]),
     ("help", &["h", "help"]),
@@ -183,6 +184,7 @@ pub(super) fn takes_value(name: &str) -> bool {
         name,
         "dumprsl"
             | "nostage"
+            | "separate"
             | "report-bindings"
             | "old-bind-to"
             | "old-map-by"

@@ -45,7 +45,7 @@ fn counts(line: &str) -> Vec<(String, u32, u32)> {
         .job
         .subjobs()
         .iter()
-        .map(|s| (s.site.clone(), s.count, s.appnum))
+        .map(|s| (s.site.clone(), s.count, s.sections[0].appnum))
         .collect()
 }
 
@@ -59,16 +59,19 @@ fn subjob(line: &str) -> Subjob {
 #[test]
 fn behind_two_hyphens_stands_the_program() {
     let subjob = subjob("-n 2 -- -odd -n 7");
-    assert_eq!((subjob.program.clone(), subjob.count), (Program::one("-odd"), 2));
-    assert_eq!(subjob.arguments, ["-n", "7"]);
+    assert_eq!(
+        (subjob.sections[0].program.clone(), subjob.count),
+        (Program::one("-odd"), 2)
+    );
+    assert_eq!(subjob.sections[0].arguments, ["-n", "7"]);
     assert!(words("-n 2 --").is_err());
 }
 
 #[test]
 fn plain() {
-    let subjob = subjob("-n 4 -wdir /tmp -env A 1 --genv B 2 -x SET -x C=3 ./a -n 7 : x");
+    let subjob = subjob("-separate -n 4 -wdir /tmp -env A 1 --genv B 2 -x SET -x C=3 ./a -n 7 : x");
     assert_eq!((subjob.count, subjob.directory.as_deref()), (4, Some("/tmp")));
-    assert_eq!(subjob.arguments, ["-n", "7"]);
+    assert_eq!(subjob.sections[0].arguments, ["-n", "7"]);
     let names: Vec<_> = subjob.environment.iter().map(|(n, v)| format!("{n}={v}")).collect();
     assert_eq!(names, ["B=2", "A=1", "SET=yes", "C=3"]);
 }
@@ -76,7 +79,7 @@ fn plain() {
 #[test]
 fn a_variable_is_that_of_one_program() {
     let Ok(Request::Run { described, .. }) =
-        words("-n 1 -x A=1 -x SET ./a : -n 1 -x A=2 -envlist SET ./a : -genvlist SET ./b")
+        words("-separate -n 1 -x A=1 -x SET ./a : -n 1 -x A=2 -envlist SET ./a : -genvlist SET ./b")
     else {
         panic!("refused")
     };
@@ -150,13 +153,46 @@ fn hosts_are_filled_in_order_and_again() {
     assert_eq!(counts("-host a,b ./a"), named(&[("a", 1, 0), ("b", 1, 0)]));
     assert_eq!(counts("-host a,b -ppn 3 ./a"), named(&[("a", 3, 0), ("b", 3, 0)]));
     assert_eq!(
-        counts("-f hosts -n 3 ./a : -n 1 ./b"),
+        counts("-separate -f hosts -n 3 ./a : -n 1 ./b"),
         named(&[("a", 2, 0), ("b", 1, 0), ("b#2", 1, 1)])
     );
     assert_eq!(
-        counts("-n 1 ./a : -n 2 ./b"),
+        counts("-n 1 ./a : -separate -n 2 ./b"),
         named(&[("home", 1, 0), ("home#2", 2, 1)])
     );
+}
+
+#[test]
+fn programs_on_one_host_are_one_subjob() {
+    let sections = |line: &str| {
+        let Ok(Request::Run { described, .. }) = words(line) else {
+            panic!("{line} was refused")
+        };
+        let subjobs = described.job.subjobs().iter().map(|s| {
+            let sections = s.sections().map(|(section, count)| {
+                let program = section.program.any.as_deref().unwrap_or_default();
+                format!("{}:{program}:{count}", section.appnum)
+            });
+            format!("{} {}", s.site, sections.collect::<Vec<_>>().join(" "))
+        });
+        subjobs.collect::<Vec<_>>().join(", ")
+    };
+    for (line, expected) in [
+        ("-n 1 ./a : -n 2 ./b : -n 3 ./a", "home 0:./a:1 1:./b:2 2:./a:3"),
+        (
+            "-host a -n 2 x : -host a -n 2 y : -host b -n 2 z",
+            "a 0:x:2 1:y:2, b 2:z:2",
+        ),
+        (
+            "-host a -n 2 x : -host b -n 2 y : -host a -n 2 z",
+            "a 0:x:2, b 1:y:2, a#2 2:z:2",
+        ),
+        ("-f hosts -n 3 ./a : -n 1 ./b", "a 0:./a:2, b 0:./a:1 1:./b:1"),
+        ("-n 1 -x ISTHMUS_STATS=1 ./a : -n 2 ./b", "home 0:./a:1, home#2 1:./b:2"),
+        ("-n 1 -x A=1 ./a : -n 2 -wdir /tmp ./b", "home 0:./a:1 1:./b:2"),
+    ] {
+        assert_eq!(sections(line), expected, "{line}");
+    }
 }
 
 #[test]
@@ -189,9 +225,8 @@ fn words_of_other_launchers() {
     assert_eq!(counts("-host me:2,127.0.0.1 ./a"), one("home", 3));
     let both = vec![("home".to_owned(), 3, 0), ("a".to_owned(), 1, 0)];
     assert_eq!(counts("-f mine ./a"), both);
-    let two = vec![("home".to_owned(), 1, 0), ("home#2".to_owned(), 2, 1)];
-    assert_eq!(counts("-configfile config"), two);
-    assert_eq!(counts("--app config"), two);
+    assert_eq!(counts("-configfile config"), one("home", 3));
+    assert_eq!(counts("--app config"), one("home", 3));
     assert_eq!(
         counts("-pernode -host a:4,b ./a"),
         [("a".to_owned(), 4, 0), ("b".to_owned(), 1, 0)]
@@ -285,7 +320,8 @@ fn an_allocation_is_used() {
         ("-n 6 ./a", "home 4, n2 2"),
         ("-ppn 2 ./a -n 9", "home 2, n2 2"),
         ("-N 1 -n 2 ./a", "home 1, n2 1"),
-        ("-n 1 ./a : -n 5 ./b", "home 1, home#2 3, n2 2"),
+        ("-n 1 ./a : -n 5 ./b", "home 4, n2 2"),
+        ("-separate -n 1 ./a : -n 5 ./b", "home 1, home#2 3, n2 2"),
         ("-host b ./a", "b 1"),
     ] {
         let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();

@@ -7,7 +7,7 @@ use crate::contact;
 use crate::model::{Job, Subjob};
 use crate::naming::check_name;
 
-/// A multi-request with every subjob's index, so that MPICH-G2 would take it too.
+/// A multi-request of subjobs of one program each with every subjob's index, so that MPICH-G2 would take it too.
 pub(crate) fn write(job: &Job) -> String {
     let mut out = "+\n".to_owned();
     let shared = |lan: &str| job.subjobs().iter().filter(|s| s.lan == lan).count() > 1;
@@ -49,8 +49,9 @@ fn one(subjob: &Subjob, number: usize, first: u32, lan: Option<&str>) -> String 
         variables.push_str(&format!("\n                ({} {})", text(name), text(value)));
     }
     lines.push(format!("environment={variables}"));
-    if !subjob.arguments.is_empty() {
-        let arguments: Vec<String> = subjob.arguments.iter().map(|a| text(a)).collect();
+    let section = &subjob.sections[0];
+    if !section.arguments.is_empty() {
+        let arguments: Vec<String> = section.arguments.iter().map(|a| text(a)).collect();
         lines.push(format!("arguments={}", arguments.join(" ")));
     }
     lines.extend(subjob.directory.iter().map(|d| format!("directory={}", quoted(d))));
@@ -77,7 +78,7 @@ fn one(subjob: &Subjob, number: usize, first: u32, lan: Option<&str>) -> String 
 
 /// A program that the site gets from here is a file of the client's own server.
 fn executable(subjob: &Subjob) -> String {
-    let program = &subjob.program;
+    let program = &subjob.sections[0].program;
     let path = program
         .any
         .as_deref()

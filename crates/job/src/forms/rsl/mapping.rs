@@ -246,7 +246,7 @@ impl Mapper<'_, '_> {
             }
             "arguments" => attribute.check(values).map(|()| {
                 let texts = values.iter().filter_map(Datum::text).map(str::to_owned);
-                draft.subjob.arguments = texts.collect();
+                draft.subjob.sections[0].arguments = texts.collect();
             }),
             _ => attribute
                 .only(values)
@@ -295,7 +295,7 @@ impl Mapper<'_, '_> {
             self.report.note(value.span.clone(), error.problem, hint);
         }
         draft.subjob.stage = stage;
-        draft.subjob.program = Program::one(path);
+        draft.subjob.sections[0].program = Program::one(path);
     }
 
     fn count(&mut self, value: &Datum, text: &str, draft: &mut Draft) {
@@ -389,7 +389,7 @@ impl Mapper<'_, '_> {
     }
 
     fn check_complete(&mut self, group: &Group<'_>, draft: &mut Draft) {
-        if draft.subjob.program.any.is_none() {
+        if draft.subjob.sections[0].program.any.is_none() {
             self.report.error(
                 group.span.clone(),
                 "there is no executable",
