@@ -420,6 +420,20 @@ mod tests {
     }
 
     #[test]
+    fn programs_of_all_parts_are_numbered_in_their_order() {
+        let (mut gathering, own) = gathering("ocean=2of2", "desk");
+        let mut first = part(1, "lab", &[("home", 5)]);
+        first.members[0].programs = vec![(0, 0), (2, 1), (3, 0)];
+        assert_eq!(gathering.admit(first), Ok(1));
+        let (job, _) = gathering.job(&own).unwrap();
+        assert_eq!(job.subjobs()[0].numbers(), [(0, 0), (2, 1), (3, 0)]);
+        assert_eq!(job.subjobs()[1].numbers(), [(0, 2)]);
+        let mut wrong = part(1, "lab", &[("home", 5)]);
+        wrong.members[0].programs = vec![(0, u32::MAX)];
+        assert!(check_come(&wrong).is_err());
+    }
+
+    #[test]
     fn names_that_two_parts_use_are_told_apart() {
         let (mut gathering, own) = gathering("ocean=1of3", "desk");
         gathering.admit(part(2, "a", &[("home", 1), ("lab", 1)])).unwrap();

@@ -31,46 +31,21 @@ impl Subjob {
         self.sections.iter().map(|s| (s.first, s.appnum)).collect()
     }
 
-    /// Makes the processes of `next` further ones of this subjob, or gives it back: what concerns the machine must be
-    /// the same for both. Among that are all our own settings, on which the processes of a node must agree.
-    pub fn join(&mut self, next: Self) -> Result<(), Box<Self>> {
-        if !self.is_joinable(&next) {
-            return Err(Box::new(next));
-        }
-        let (mut own, further) = (self.spelled_out(), next.spelled_out());
-        own.extend(further.into_iter().map(|section| Section {
-            first: section.first + self.count,
-            ..section
-        }));
-        self.count += next.count;
-        self.environment.clear();
-        self.directory = None;
-        self.sections = own;
-        self.settle();
-        Ok(())
-    }
-
+    /// Whether another subjob, which follows on it, can be one with it: what concerns the machine must be the same for
+    /// both. Among that are all our own settings, on which the processes of a node must agree.
     fn is_joinable(&self, next: &Self) -> bool {
-        let machine = |subjob: &Self| {
-            let one = subjob.clone();
-            (
-                (one.contact, one.lan, one.allocation, one.forks),
-                (one.stage, one.requests, one.setup, one.files),
-            )
-        };
-        let settings = |subjob: &Self| {
-            let mut all = subjob.environment.clone();
+        let place = |s: &Self| (s.contact.clone(), s.lan.clone(), s.forks, s.stage);
+        let settings = |s: &Self| {
+            let mut all = s.environment.clone();
             keep_last(&mut all);
             all.retain(|(name, _)| is_own(name));
             all.sort();
             all
         };
-        let count = self.count.saturating_add(next.count);
-        let single = self.request("jobType") == Some("single");
-        !single
-            && count <= MAX_PROCESSES_PER_MACHINE
-            && self.sections.len() + next.sections.len() <= MAX_SECTIONS
-            && machine(self) == machine(next)
+        self.request("jobType") != Some("single")
+            && place(self) == place(next)
+            && self.allocation == next.allocation
+            && (&self.requests, &self.setup, &self.files) == (&next.requests, &next.setup, &next.files)
             && settings(self) == settings(next)
     }
 
@@ -175,15 +150,45 @@ fn below(subjob: Option<&str>, section: Option<&str>) -> Option<String> {
 
 /// Subjobs in their order, where neighbours that can be one are one. The name is that of the first.
 pub fn joined(subjobs: Vec<Subjob>) -> Vec<Subjob> {
-    let mut all: Vec<Subjob> = Vec::with_capacity(subjobs.len());
+    let mut groups: Vec<(u32, Vec<Subjob>)> = Vec::new();
     for next in subjobs {
-        let rest = match all.last_mut() {
-            Some(last) => last.join(next),
-            None => Err(Box::new(next)),
-        };
-        all.extend(rest.err().map(|next| *next));
+        match groups.last_mut() {
+            Some((count, group))
+                if next.count <= MAX_PROCESSES_PER_MACHINE - *count
+                    && group.len() < MAX_SECTIONS
+                    && group[0].is_joinable(&next) =>
+            {
+                *count += next.count;
+                group.push(next);
+            }
+            _ => groups.push((next.count.min(MAX_PROCESSES_PER_MACHINE), vec![next])),
+        }
     }
-    all
+    groups.into_iter().filter_map(|(_, group)| one(group)).collect()
+}
+
+/// One subjob of several, which have a program each.
+fn one(mut group: Vec<Subjob>) -> Option<Subjob> {
+    if group.len() < 2 {
+        return group.pop();
+    }
+    let (mut sections, mut count) = (Vec::with_capacity(group.len()), 0);
+    for subjob in &group {
+        sections.extend(subjob.spelled_out().into_iter().map(|section| Section {
+            first: section.first + count,
+            ..section
+        }));
+        count += subjob.count;
+    }
+    let mut one = Subjob {
+        count,
+        sections,
+        environment: Vec::new(),
+        directory: None,
+        ..group.swap_remove(0)
+    };
+    one.settle();
+    Some(one)
 }
 
 #[cfg(test)]

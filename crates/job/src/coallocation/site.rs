@@ -72,6 +72,8 @@ pub(super) enum Process {
 #[derive(Debug)]
 pub(super) struct Site {
     pub(super) name: String,
+    /// Where each of several programs begins, and its name; empty: there is one.
+    programs: Vec<(u32, String)>,
     pub(super) terms: Terms,
     /// Files are fetched when its processes have ended.
     pub(super) gives_back: bool,
@@ -112,9 +114,19 @@ pub(super) struct Site {
 }
 
 impl Site {
+    /// The program of a process, where there are several, as it stands before the site: `ocean, `.
+    pub(super) fn program_of(&self, index: u32) -> String {
+        let begun = self.programs.iter().rev().find(|(first, _)| *first <= index);
+        begun.map_or_else(String::new, |(_, name)| format!("{name}, "))
+    }
+
     pub(super) fn new(subjob: &Subjob, first: u32) -> Self {
         Self {
             name: subjob.site.clone(),
+            programs: match &subjob.sections[..] {
+                [_] => Vec::new(),
+                several => several.iter().map(|s| (s.first, s.program.name().to_owned())).collect(),
+            },
             // A job is valid by construction.
             terms: Terms::of(subjob).unwrap_or_default(),
             gives_back: subjob.files.gives_back(),

@@ -155,7 +155,8 @@ impl Subjobs {
     pub fn who(&self, site: usize, index: u32) -> String {
         let s = &self.sites[site];
         if self.is_in_main(s) {
-            format!("rank {} (site '{}')", s.first.saturating_add(index), s.name)
+            let (rank, program) = (s.first.saturating_add(index), s.program_of(index));
+            format!("rank {rank} ({program}site '{}')", s.name)
         } else {
             format!("rank {index} of site '{}'", s.name)
         }

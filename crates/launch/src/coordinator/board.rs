@@ -2,6 +2,7 @@
 //! What is known of the subjobs beside their states, and what of it people have been told.
 
 use crate::progress::{Progress, expected};
+use isthmus_job::Subjob;
 use isthmus_job::coallocation::{State, Subjobs};
 use isthmus_job::numbering::Machine;
 use isthmus_wire::control::Standing;
@@ -125,13 +126,22 @@ impl Board {
     }
 }
 
-/// Where a subjob with so many processes stands, for another command.
-pub(super) fn standing(progress: Progress, processes: u32) -> Standing {
+/// Where a subjob stands, for another command. Where there is nothing else to say, it is said which programs it runs.
+pub(super) fn standing(progress: Progress, subjob: &Subjob) -> Standing {
+    let programs = || {
+        let programs = subjob
+            .sections()
+            .map(|(s, count)| format!("{} {count}", s.program.name()));
+        programs.collect::<Vec<_>>().join(", ")
+    };
     Standing {
         name: progress.site,
         state: progress.word,
-        detail: progress.detail,
-        processes,
+        detail: match progress.detail {
+            detail if detail.is_empty() && subjob.sections.len() > 1 => programs(),
+            detail => detail,
+        },
+        processes: subjob.count,
         starts: progress.starts.unwrap_or(0),
     }
 }

@@ -93,7 +93,7 @@ impl Coordinator {
                 let progress = self.board.progress(self.machine.subjobs()).into_iter();
                 let all = progress.zip(&self.subjobs).enumerate();
                 let all = all.filter(|(site, _)| !self.machine.subjobs().is_retired(*site));
-                let subjobs = all.map(|(_, (p, s))| standing(p, s.count));
+                let subjobs = all.map(|(_, (p, s))| standing(p, s));
                 Reply::Status {
                     committed: self.machine.is_committed(),
                     subjobs: subjobs.collect(),
