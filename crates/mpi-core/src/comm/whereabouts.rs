@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Where processes are, for rooms that build on communicators: those of a world, or all who have met.
 
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
 use isthmus_abi::constants as abi;
@@ -32,7 +31,7 @@ impl Remembered {
     /// `None`: they have parted.
     pub fn whereabouts<'w>(&self, world: &'w World) -> Option<Whereabouts<'w>> {
         let meeting = match &self.0 {
-            Some(meeting) => Some(meeting.upgrade().filter(|it| !it.over.load(Ordering::Relaxed))?),
+            Some(meeting) => Some(meeting.upgrade().filter(|it| !it.bonds.is_empty())?),
             None => None,
         };
         Some(Whereabouts { world, meeting })
