@@ -9,7 +9,7 @@ use isthmus_wire::codec::{Deframer, Writer};
 use isthmus_wire::gateway::Paths;
 use isthmus_wire::grid::{
     AgentHello, Allocation, Arrival, Commit, Exit, FileState, FromAgent, Hold, Made, MadeFile, Reach, Resume,
-    Scheduler, Start, Stream, ToAgent, VERSION, Where,
+    Scheduler, Section, Start, Stream, ToAgent, VERSION, Where,
 };
 use isthmus_wire::guard::{self, Answer, Orders};
 use isthmus_wire::joined::Group;
@@ -40,7 +40,7 @@ fn places() -> PlaceTable {
             lan: "home".into(),
             first_rank: 0,
             count: 1,
-            appnum: 0,
+            programs: vec![(0, 0)],
         }],
         nodes: vec![Node {
             host: "h".into(),
@@ -355,6 +355,17 @@ fn successions() -> Vec<ToAgent> {
     ]
 }
 
+fn section(first: u32, program: &str) -> Section {
+    Section {
+        first,
+        program: program.to_owned(),
+        arguments: vec!["-n".to_owned(), String::new()],
+        environment: vec![("A".to_owned(), String::new())],
+        directory: "below".to_owned(),
+        library: "/lib".to_owned(),
+    }
+}
+
 pub(crate) fn to_agent_bodies() -> Vec<Vec<u8>> {
     let start = Start {
         job: "job".to_owned(),
@@ -362,13 +373,11 @@ pub(crate) fn to_agent_bodies() -> Vec<Vec<u8>> {
         first: 3,
         count: 16,
         of: 20,
-        program: "./app".to_owned(),
-        arguments: vec!["-n".to_owned(), String::new()],
+        sections: vec![section(0, "./app"), section(9, "./other")],
         environment: vec![("A".to_owned(), "b=c".to_owned())],
         directory: "/tmp".to_owned(),
         directory_optional: true,
         below: "run".into(),
-        library: "/lib".to_owned(),
         input: isthmus_wire::grid::Input::One(7),
         stdin: "/in".into(),
         stdout: String::new(),

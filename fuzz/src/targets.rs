@@ -517,6 +517,8 @@ fn job_texts() -> Vec<Vec<u8>> {
          SLURM_JOB_NODELIST_HET_GROUP_1=gpu1\n",
         "program = \"a\"\nstage = false\nrequests = [\"queue=fast\", \"min_memory >= 5\"]\n[[subjob]]\nsite = \"lab\"\n\
          scheduler = \"pbs\"\nlimit = \"90s\"\nnodes = 1\nexclusive = true\ndirectives = [\"-x\"]\nappnum = 3\n",
+        "arguments = [\"x\"]\n[[subjob]]\nsite = \"home\"\n[[subjob.section]]\nprogram = \"./a\"\ncount = 3\n[[subjob.section]]\n\
+         program = \"./b\"\narguments = []\nenvironment = { A = \"2\" }\ndirectory = \"d\"\nappnum = 7\n",
     ];
     texts.iter().map(|text| text.as_bytes().to_vec()).collect()
 }

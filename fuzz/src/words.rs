@@ -68,7 +68,7 @@ pub(crate) fn parts() -> Vec<Vec<u8>> {
             site: "home".into(),
             lan: "home".into(),
             count: 4,
-            appnum: 0,
+            programs: vec![(0, 0), (3, 1)],
             home: true,
         }],
     };

@@ -20,7 +20,9 @@ fn paths(start: &Start, directories: &[&Path], home: Option<&Path>) -> Vec<Strin
     let inputs = files.iter().flat_map(|files| workspace::links(files));
     let work = directories.iter().filter(|directory| !holds_home(directory, home));
     let work = work.map(|directory| directory.to_path_buf());
-    let directory = directories.first().copied().unwrap_or(Path::new("/"));
+    let Some(&directory) = directories.first() else {
+        return Vec::new();
+    };
     let named = start.shared.iter().filter_map(|path| placed(path, directory, home));
     let mut paths: Vec<String> = work
         .chain(named)

@@ -115,7 +115,7 @@ fn several_programs_are_one_submission() {
     );
     bench.write(
         "work/job.toml",
-        &format!("environment = {{ WORD = \"a\" }}\n[[subjob]]\nsite = \"home\"\nscheduler = \"slurm\"\n{sections}"),
+        format!("environment = {{ WORD = \"a\" }}\n[[subjob]]\nsite = \"home\"\nscheduler = \"slurm\"\n{sections}"),
         0o644,
     );
     let done = run(&bench, "run --label job.toml");
