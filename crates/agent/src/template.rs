@@ -194,3 +194,78 @@ fn environment(start: &Start, section: &Section) -> (Vec<(String, OsString)>, Os
     }
     (environment, library_path)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use isthmus_wire::grid::Input;
+
+    fn section(first: u32, directory: &str) -> Section {
+        Section {
+            first,
+            program: "sh".into(),
+            arguments: vec![first.to_string()],
+            environment: vec![("B".into(), first.to_string())],
+            directory: directory.into(),
+            library: String::new(),
+        }
+    }
+
+    fn start(sections: Vec<Section>) -> Start {
+        Start {
+            job: "j".into(),
+            subjob: 0,
+            first: 0,
+            count: 6,
+            of: 6,
+            sections,
+            environment: vec![("A".into(), "1".into()), ("B".into(), "all".into())],
+            directory: "/usr".into(),
+            directory_optional: false,
+            below: String::new(),
+            input: Input::Nobody,
+            stdin: String::new(),
+            stdout: String::new(),
+            stderr: String::new(),
+            silence: 0,
+            reach: Reach::Node,
+            allocation: None,
+            vendor: String::new(),
+            files: String::new(),
+            shared: vec![],
+        }
+    }
+
+    #[test]
+    fn each_program_has_its_own_words_variables_and_directory() {
+        let start = start(vec![section(0, ""), section(2, "bin"), section(5, "/")]);
+        let templates = Templates::new(&start, Path::new("/isthmus")).unwrap();
+        let shown = |index| {
+            let one = templates.of(index);
+            let last = one.environment.iter().rev().find(|(name, _)| name == "B");
+            let value = last.map(|(_, value)| value.to_string_lossy().into_owned());
+            (one.arguments.concat(), value.unwrap(), words::text(&one.directory))
+        };
+        let wanted = |first: &str, directory: &str| (first.to_owned(), first.to_owned(), directory.to_owned());
+        assert_eq!([shown(0), shown(1)], [wanted("0", "/usr"), wanted("0", "/usr")]);
+        assert_eq!([shown(2), shown(4)], [wanted("2", "/usr/bin"), wanted("2", "/usr/bin")]);
+        assert_eq!(shown(5), wanted("5", "/"));
+        let ranges: Vec<_> = templates.iter().map(|(range, _)| range).collect();
+        assert_eq!(ranges, [0..2, 2..5, 5..6]);
+        // What starts them has the variables of all.
+        let shared = shared(&start, &templates);
+        assert!(shared.environment.contains(&("B".to_owned(), "all".into())));
+        assert!(!shared.environment.contains(&("B".to_owned(), "0".into())));
+    }
+
+    #[test]
+    fn the_program_that_is_missing_is_named() {
+        let mut missing = section(2, "");
+        missing.program = "./ocean".into();
+        let refusal = Templates::new(&start(vec![section(0, ""), missing]), Path::new("/isthmus")).unwrap_err();
+        assert!(refusal.reason.contains("'./ocean'"), "{}", refusal.reason);
+        let elsewhere = start(vec![section(0, ""), section(2, "none/such")]);
+        let refusal = Templates::new(&elsewhere, Path::new("/isthmus")).unwrap_err();
+        assert!(refusal.reason.contains("/usr/none/such"), "{}", refusal.reason);
+    }
+}
