@@ -84,10 +84,10 @@ pub(crate) fn broadcast(world: &World, comm: &Comm, root: u32, content: &[u8]) -
         words.truncate(content.len());
         return Ok(words);
     }
-    let memory = OwnMemory::with(content);
+    let memory = OwnMemory::of(content.to_vec());
     let binding = Binding::bytes(BoundBuffer::none(), bytes(&memory, content.len())?);
     run(world, comm, bcast(root, content.len()), binding)?;
-    Ok(memory.content())
+    Ok(memory.into_content())
 }
 
 /// As [`broadcast`], as a part of what took the last turn in the memory that the members share: whoever waits in vain
@@ -139,12 +139,13 @@ pub(crate) fn gather_equal(world: &World, comm: &Comm, mine: &[u8]) -> Result<Ve
     let mut content = vec![0; length * comm.size() as usize];
     let at = length * comm.rank() as usize;
     content[at..at + length].copy_from_slice(mine);
-    let memory = OwnMemory::with(&content);
+    let total = content.len();
+    let memory = OwnMemory::of(content);
     let mut call = Call::new(Operation::Allgather, length as u64);
     call.in_place = true;
-    let binding = Binding::bytes(BoundBuffer::none(), bytes(&memory, content.len())?);
+    let binding = Binding::bytes(BoundBuffer::none(), bytes(&memory, total)?);
     run(world, comm, call, binding)?;
-    Ok(memory.content())
+    Ok(memory.into_content())
 }
 
 /// Everybody's content, by rank; collective.
@@ -158,10 +159,10 @@ pub(crate) fn gather_all(world: &World, comm: &Comm, mine: &[u8]) -> Result<Vec<
     let at = call.blocks.offset(comm.rank()) as usize;
     let mut content = vec![0; total];
     content[at..at + mine.len()].copy_from_slice(mine);
-    let memory = OwnMemory::with(&content);
+    let memory = OwnMemory::of(content);
     let binding = Binding::bytes(BoundBuffer::none(), bytes(&memory, total)?);
     run(world, comm, call, binding)?;
-    let content = memory.content();
+    let content = memory.into_content();
     let mut rest = &content[..];
     let mut each = Vec::with_capacity(lengths.len());
     for length in lengths {
@@ -223,20 +224,21 @@ impl Side {
     }
 
     fn start_send(&self, world: &World, to: u32, content: &OwnMemory) -> Result<Request> {
-        let length = content.content().len() as u64;
+        let (low, high) = content.bounds();
+        let length = high.abs_diff(low) as u64;
         let buffer = SendBuffer::contiguous(content.reading(), 0, length).into_owned();
         let mut engine = self.usable(world)?;
         Ok(engine.isend(&self.channel, to, self.tag, Mode::Standard, buffer))
     }
 
     fn receive(&self, world: &World, from: u32, length: usize) -> Result<Vec<u8>> {
-        let memory = OwnMemory::with(&vec![0; length]);
+        let memory = OwnMemory::of(vec![0; length]);
         let buffer = ReceiveBuffer::contiguous(memory.memory(), 0, length as u64);
         let mut engine = self.usable(world)?;
         let request = engine.irecv(&self.channel, Some(from), Some(self.tag), buffer);
         drop(engine);
         world.wait(request)?;
-        Ok(memory.content())
+        Ok(memory.into_content())
     }
 
     /// Gives `mine` to a process and gets its content.
@@ -285,9 +287,12 @@ impl Side {
             0 => content.to_vec(),
             _ => self.receive(world, ranks[me - parent_bit], content.len())?,
         };
-        let memory = OwnMemory::with(&content);
-        let mut sent = Vec::new();
         let mut bit = parent_bit >> 1;
+        if bit == 0 {
+            return Ok(content);
+        }
+        let memory = OwnMemory::of(content.clone());
+        let mut sent = Vec::new();
         while bit > 0 {
             if let Some(&child) = ranks.get(me + bit) {
                 sent.push(self.start_send(world, child, &memory)?);
