@@ -171,25 +171,11 @@ struct Runs<W> {
 impl<W: Direction> Loop for Runs<W> {
     #[inline(always)]
     unsafe fn each<C: Copier>(self, copier: C) {
-        let (mut memory, mut stream) = (self.memory, self.stream);
-        // Of a short run what counts the loop would be as much as the copy.
-        for _ in 0..self.count / 4 {
-            for i in 0..4 {
-                let (memory, stream) = (
-                    memory.wrapping_offset(i * self.stride),
-                    stream.wrapping_offset(i * self.step),
-                );
-                // SAFETY: the maker's promise.
-                unsafe { self.way.copy(copier, memory, stream) }
-            }
-            memory = memory.wrapping_offset(4 * self.stride);
-            stream = stream.wrapping_offset(4 * self.step);
-        }
-        for _ in 0..self.count % 4 {
+        for i in 0..self.count as isize {
+            let memory = self.memory.wrapping_offset(i * self.stride);
+            let stream = self.stream.wrapping_offset(i * self.step);
             // SAFETY: the maker's promise.
             unsafe { self.way.copy(copier, memory, stream) }
-            memory = memory.wrapping_offset(self.stride);
-            stream = stream.wrapping_offset(self.step);
         }
     }
 }
