@@ -208,9 +208,14 @@ impl<'a> Port<'a> {
         self.state.representation(peer)
     }
 
+    /// How far away the peer is: the smaller the farther.
+    pub fn level(&self, peer: Peer) -> u8 {
+        self.state.peer(peer).map_or(0, |known| known.level())
+    }
+
     /// Counts bytes of an operation of the machine to the peer, by how far away that is.
     pub fn count(&mut self, operation: Operation, peer: Peer, bytes: u64) {
-        let level = self.state.peer(peer).map_or(0, |known| known.level());
+        let level = self.level(peer);
         self.state.tools_mut().count(operation, level, bytes);
     }
 

@@ -137,10 +137,17 @@ pub(crate) fn spread(comm: &dyn Revoked, engine: &mut Engine, channels: &[Channe
     awaken(engine, protocol::REVOKE);
     let (members, me) = comm.everybody();
     with_port(engine, protocol::REVOKE, |port| {
-        for (_, &other) in (0..).zip(members.iter()).filter(|(rank, _)| *rank != me) {
-            port.tell(other, word(comm.context()));
-        }
+        let others = (0..).zip(members.iter()).filter(|(rank, _)| *rank != me);
+        tell(port, others.map(|(_, other)| *other), comm.context());
     });
+}
+
+/// The farthest first: those who are near are woken by the word, and take the processor from who has to tell others
+/// still.
+fn tell(port: &mut Port<'_>, others: impl Iterator<Item = Peer>, context: Context) {
+    let mut others: Vec<Peer> = others.collect();
+    others.sort_by_key(|other| port.level(*other));
+    others.into_iter().for_each(|other| port.tell(other, word(context)));
 }
 
 fn word(context: Context) -> Header {
@@ -169,9 +176,8 @@ impl Machine for Revoker {
         }
         if !comm.is_revoked() && comm.can_be_revoked() {
             comm.revoke().iter().for_each(|channel| port.revoke(channel));
-            for rank in listeners(me, members.len() as u32) {
-                port.tell(members[rank as usize], word(context));
-            }
+            let listeners = listeners(me, members.len() as u32).into_iter();
+            tell(port, listeners.map(|rank| members[rank as usize]), context);
         }
         Taken::Done
     }
