@@ -5,11 +5,21 @@
 for tool in isthmus mpicc; do command -v $tool >/dev/null 2>&1 || skip "no $tool in PATH"; done
 mpicc -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -I"$top/tests/c" "$top/tests/c/grow.c" -o grow || fail "mpicc grow.c"
 
-timeout 100 isthmus run --name pool-$$ -n 2 ./grow pool 3 >pool.out 2>&1 </dev/null & pool=$!
+timeout 100 isthmus run --name pool-$$ -n 2 ./grow pool 4 >pool.out 2>&1 </dev/null & pool=$!
 for i in $(seq 300); do isthmus names 2>/dev/null | grep -q "^pool " && break; sleep 0.1; done
 for workers in 1 3 2; do
     timeout 60 isthmus add --to pool pool-$$ -n $workers ./grow worker >added 2>&1 || { cat added pool.out; fail "$workers workers"; }
     for i in $(seq 100); do grep -q "^$workers have worked" pool.out && break; sleep 0.1; done
     grep -q "^$workers have worked" pool.out || { cat pool.out; fail "$workers workers have not worked"; }
 done
+# Workers that stay until their user asks for the machine.
+timeout 60 isthmus add --to pool pool-$$ -n 4 ./grow worker stays >added 2>&1 || { cat added pool.out; fail "workers that stay"; }
+isthmus ps --long >during 2>&1
+site=$(sed -n 's/.*\(home+[0-9]*\).*/\1/p' during | tail -n 1)
+[ -n "$site" ] || { cat during; fail "ps does not name what was added"; }
+isthmus signal pool-$$ USR1 --site nowhere 2>err && fail "a site that is not there"
+grep -q "no subjob 'nowhere'" err || { cat err; fail "what is said of a site that is not there"; }
+isthmus signal pool-$$ USR1 --site "$site" || fail "asking $site to leave"
+for i in $(seq 100); do grep -q "^4 have worked" pool.out && break; sleep 0.1; done
+grep -q "^4 have worked" pool.out || { cat pool.out; fail "workers that were asked have not left"; }
 wait $pool || { cat pool.out; fail "the pool ended badly"; }

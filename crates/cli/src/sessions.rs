@@ -43,7 +43,7 @@ pub(crate) struct Logs {
     events: bool,
 }
 
-/// Send a signal to all processes of a job
+/// Send a signal to the processes of a job
 #[derive(Args, Debug)]
 pub(crate) struct Signal {
     /// The job
@@ -51,6 +51,9 @@ pub(crate) struct Signal {
     /// Name or number: USR1, SIGUSR1, 10
     #[arg(allow_hyphen_values = true)]
     signal: String,
+    /// Only to those of one site, as `isthmus ps --long` names it
+    #[arg(long, value_name = "SITE", default_value = "", hide_default_value = true)]
+    site: String,
     /// As JSON
     #[arg(long)]
     json: bool,
@@ -230,7 +233,8 @@ fn pass_on(logs: &mut Following) -> Result<bool, String> {
 pub(crate) fn signal(arguments: &Signal) -> ExitCode {
     with(Some(&arguments.job), |entry| {
         let number = signal_number(&arguments.signal)?;
-        ask(&entry, &Request::Signal(number))?;
+        let site = arguments.site.clone();
+        ask(&entry, &Request::Signal { number, site })?;
         if arguments.json {
             crate::json::print("signal", json!({ "job": entry.name, "signal": number }));
         }

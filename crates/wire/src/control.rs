@@ -12,7 +12,7 @@
 //! | command to coordinator | kind | fields |
 //! |---|---|---|
 //! | `Status` | 1 | |
-//! | `Signal` | 2 | number u32 |
+//! | `Signal` | 2 | number u32, site text (empty: all) |
 //! | `End` | 3 | |
 //! | `Traffic` | 5 | |
 //! | `Where` | 6 | |
@@ -51,8 +51,13 @@ pub enum Request {
     Where,
     /// Names that processes have published for each other.
     Names,
-    /// Send this signal to all processes.
-    Signal(u32),
+    /// Send this signal to processes.
+    Signal {
+        /// Its number.
+        number: u32,
+        /// Those of the subjob with this name; empty: all.
+        site: String,
+    },
     /// End the job: the first time orderly, then at once.
     End,
     /// Add processes to the job.
@@ -213,7 +218,7 @@ impl Request {
     pub fn encode(&self) -> Vec<u8> {
         let mut w = match self {
             Self::Status => Writer::new(1),
-            Self::Signal(_) => Writer::new(2),
+            Self::Signal { .. } => Writer::new(2),
             Self::End => Writer::new(3),
             Self::Edit { .. } => Writer::new(4),
             Self::Traffic => Writer::new(5),
@@ -226,7 +231,10 @@ impl Request {
             Self::Add { job, to } => {
                 w.text(job).text(to);
             }
-            Self::Signal(number) | Self::Adding(number) => {
+            Self::Signal { number, site } => {
+                w.u32(*number).text(site);
+            }
+            Self::Adding(number) => {
                 w.u32(*number);
             }
             Self::Edit { site, edit } => {
@@ -248,7 +256,10 @@ impl Request {
         let mut r = Reader::new(body);
         let request = match r.u8("kind")? {
             1 => Self::Status,
-            2 => Self::Signal(r.u32("signal")?),
+            2 => Self::Signal {
+                number: r.u32("signal")?,
+                site: r.text("site")?,
+            },
             3 => Self::End,
             5 => Self::Traffic,
             6 => Self::Where,
@@ -405,7 +416,10 @@ mod tests {
         };
         for request in [
             Request::Status,
-            Request::Signal(10),
+            Request::Signal {
+                number: 10,
+                site: "lab+1".into(),
+            },
             Request::Traffic,
             Request::Where,
             Request::Names,

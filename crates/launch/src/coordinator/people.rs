@@ -113,11 +113,10 @@ impl Coordinator {
             Request::Add { job, to } => spawning::add_for_user(self, &job, &to),
             // It is answered when there is news.
             Request::Adding(number) => Reply::Adding(number),
-            Request::Signal(signal @ 1..=64) => {
-                self.connections.send_all(&ToAgent::Signal(signal));
-                Reply::Done
-            }
-            Request::Signal(other) => Reply::Refused(format!("there is no signal {other}")),
+            Request::Signal { number, site } => match signal(self, number, &site) {
+                Ok(()) => Reply::Done,
+                Err(why) => Reply::Refused(why),
+            },
             Request::End => {
                 self.machine.handle_interrupt(15, now);
                 Reply::Done
@@ -162,6 +161,22 @@ impl Coordinator {
         self.questions_settled(site);
         Ok(())
     }
+}
+
+/// Sends a signal to the processes of a subjob with this name, or to all.
+fn signal(job: &Coordinator, number: u32, name: &str) -> Result<(), String> {
+    if !(1..=64).contains(&number) {
+        return Err(format!("there is no signal {number}"));
+    }
+    let all = job.subjobs.iter().enumerate();
+    let some = all.filter(|(site, subjob)| !job.machine.subjobs().is_retired(*site) && subjob.site == name);
+    let some: Vec<usize> = some.map(|(site, _)| site).collect();
+    match name {
+        "" => job.connections.send_all(&ToAgent::Signal(number)),
+        _ if some.is_empty() => return Err(format!("the job has no subjob '{name}' (isthmus ps --long)")),
+        _ => job.connections.send_some(&some, &ToAgent::Signal(number)),
+    }
+    Ok(())
 }
 
 /// The processes of a job in the background have begun: from here on nobody is asked at the terminal.

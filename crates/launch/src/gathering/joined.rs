@@ -446,20 +446,23 @@ impl Joined {
                 joined: Vec::new(),
             },
             Request::Names => Reply::Names(Vec::new()),
-            Request::Signal(signal) => {
-                self.own.iter().for_each(|own| own.send(&ToAgent::Signal(*signal)));
+            Request::Signal { number, site } if site.is_empty() => {
+                self.own.iter().for_each(|own| own.send(&ToAgent::Signal(*number)));
                 Reply::Done
             }
             Request::End => {
                 self.interrupt(15);
                 Reply::Done
             }
-            Request::Traffic | Request::Where | Request::Edit { .. } | Request::Add { .. } | Request::Adding(_) => {
-                Reply::Refused(
-                    "this is a part of a world that was put together by hand: ask where its first part was started"
-                        .to_owned(),
-                )
-            }
+            Request::Signal { .. }
+            | Request::Traffic
+            | Request::Where
+            | Request::Edit { .. }
+            | Request::Add { .. }
+            | Request::Adding(_) => Reply::Refused(
+                "this is a part of a world that was put together by hand: ask where its first part was started"
+                    .to_owned(),
+            ),
         }
     }
 
