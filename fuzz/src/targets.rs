@@ -407,6 +407,7 @@ fn gateway(bytes: &[u8]) {
     if let Ok(message) = FromGateway::decode(bytes) {
         assert_eq!(FromGateway::decode(&message.encode()), Ok(message));
     }
+    words::gate(bytes);
 }
 
 fn gateway_bodies() -> Vec<Vec<u8>> {
@@ -418,6 +419,7 @@ fn gateway_bodies() -> Vec<Vec<u8>> {
     vec![
         FromGateway::Settled(settled).encode(),
         ToGateway::Measure(3).encode(),
+        words::lead(),
         ToGateway::Areas(vec![isthmus_wire::gateway::Area::default()]).encode(),
     ]
 }

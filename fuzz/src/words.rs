@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Words of the user that need not be UTF-8.
 
+use isthmus_wire::gate::ToGate;
 use isthmus_wire::gathering::{Come, FromPart, Member, ToPart};
 use isthmus_wire::joining::{Terms, Verdict};
 use isthmus_wire::port::{Message, PortName};
@@ -37,10 +38,12 @@ pub(crate) fn ports() -> Vec<Vec<u8>> {
         port: 4711,
         addresses: addresses.iter().map(|&octets| octets.into()).collect(),
         entry: None,
+        gate: None,
         proofs: false,
     };
     let entered = PortName {
         entry: Some(isthmus_wire::entry::sample()),
+        gate: Some(isthmus_wire::gate::sample()),
         proofs: true,
         ..name(&[[10, 0, 0, 1]])
     };
@@ -83,6 +86,23 @@ pub(crate) fn parts() -> Vec<Vec<u8>> {
     };
     let all = [FromPart::Come(come).encode(), over.encode(), tell.encode()];
     all.iter().map(|message| message[4..].to_vec()).collect()
+}
+
+/// What a process says to the gateway of its area.
+pub(crate) fn gate(bytes: &[u8]) {
+    if let Ok(message) = ToGate::decode(bytes) {
+        assert_eq!(ToGate::decode(&message.encode()[4..]), Ok(message));
+    }
+}
+
+/// One of these.
+pub(crate) fn lead() -> Vec<u8> {
+    let lead = ToGate::Lead {
+        key: [1; 16],
+        to: isthmus_wire::gate::sample().doors().collect(),
+        knock: Some([2; 16]),
+    };
+    lead.encode()[4..].to_vec()
 }
 
 /// What leaders of groups that join tell each other.

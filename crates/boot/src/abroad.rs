@@ -5,14 +5,18 @@
 //! a job that never left its node, or was started without a launcher, can be joined too, and what is lost with one job
 //! leaves the others alone. Connections are made when the first message goes.
 
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, Weak};
 
-use isthmus_core::joining::{Contact, Crossing, Held, Outcome, Prepared, Reach, Reacher, Sealed, Start, Started};
+use isthmus_core::joining::{
+    Contact, Crossing, Held, Outcome, Passage, Prepared, Reach, Reacher, Sealed, Start, Started,
+};
 use isthmus_core::world::World;
 use isthmus_identity::{Authority, Identity, KeyPair, MAX_VALIDITY, shown_at};
-use isthmus_net::{Config, Listener, local_addresses, own_addresses};
+use isthmus_net::{Config, Gatekeeper, Listener};
 use isthmus_stage::keyring;
 use isthmus_wire::entry::{Entry, MAX_ENTRIES};
+use isthmus_wire::gate::{Gate, Key};
 use isthmus_wire::gateway::Paths;
 use isthmus_wire::joined::Group;
 use isthmus_wire::place::{Node, PlaceTable, Rank};
@@ -20,8 +24,9 @@ use isthmus_wire::port::Proof;
 use isthmus_wire::question::{Ask, Said};
 
 use crate::asking::{Teller, ask};
-use crate::reaching::dial_time;
-pub use crate::reaching::ports;
+use crate::gates;
+pub use crate::reaching::{addresses, listener, random};
+use crate::reaching::{dial_time, is_behind_gateway};
 use crate::rendezvous::Agent;
 
 /// Reaches others by sockets.
@@ -31,6 +36,8 @@ pub(crate) struct Sockets {
     launcher: Option<Launcher>,
     /// Who has the keys of the user: the launcher, if there is one.
     keeper: Option<Launcher>,
+    /// The gateway of the local area, if there is one.
+    gates: Option<Arc<Gatekeeper>>,
     /// Who is told of meetings: the launcher, if there is one.
     seen_by: Option<Teller>,
 }
@@ -89,29 +96,22 @@ struct Listening {
     request: Vec<u8>,
     entry: Option<(Entry, Kept)>,
     launcher: Option<Launcher>,
+    gate: Option<(Gate, Held)>,
+    gates: Option<Arc<Gatekeeper>>,
 }
 
 fn said(error: impl std::fmt::Display) -> String {
     error.to_string()
 }
 
-/// Bytes that nobody can guess.
-pub fn random<const N: usize>() -> Result<[u8; N], String> {
-    isthmus_stage::guarded::random().map_err(|error| format!("cannot read /dev/urandom: {error}"))
-}
-
-/// Addresses of this node for others.
-pub fn addresses() -> Vec<String> {
-    let pinned = isthmus_settings::ADDRESS.read(std::env::var_os);
-    match pinned.is_empty() {
-        true => local_addresses(),
-        false => own_addresses(&pinned.join(",")),
-    }
-}
-
 impl Sockets {
-    /// `agent`: that of this machine, if a launcher has started the process.
-    pub(crate) fn of(world: &Arc<World>, agent: Option<&Arc<Mutex<Agent>>>) -> Box<Self> {
+    /// `agent`: that of this machine, if a launcher has started the process; `gates`: the gateway there, if there is
+    /// one.
+    pub(crate) fn of(
+        world: &Arc<World>,
+        agent: Option<&Arc<Mutex<Agent>>>,
+        gates: Option<Arc<Gatekeeper>>,
+    ) -> Box<Self> {
         let meets = isthmus_settings::MEET.read(std::env::var_os).is_some();
         let keeper = agent.map(|agent| Launcher {
             world: Arc::downgrade(world),
@@ -121,6 +121,7 @@ impl Sockets {
             world: Arc::downgrade(world),
             launcher: keeper.clone().filter(|_| meets),
             keeper,
+            gates,
             seen_by: agent.map(|agent| Teller::of(agent)),
         })
     }
@@ -129,9 +130,10 @@ impl Sockets {
 impl Reacher for Sockets {
     fn prepare(&self) -> Outcome<Box<dyn Prepared>> {
         let key = KeyPair::generate().map_err(said)?;
-        let listener = Listener::bind(ports()).map_err(said)?;
+        let listener = listener().map_err(said)?;
         // Without an entry it may still be reached directly, and the launcher has told the user.
-        let entry = self.enter(listener.port()).ok().flatten();
+        let port = listener.port();
+        let entry = self.enter(port).ok().flatten();
         let kept = |entry: Entry| {
             let kept = Kept {
                 launcher: self.launcher.clone()?,
@@ -146,6 +148,8 @@ impl Reacher for Sockets {
             request: key.signing_request().map_err(said)?,
             key,
             entry: entry.and_then(kept),
+            gate: self.gate(port),
+            gates: self.gates.clone(),
             launcher: self.launcher.clone(),
         }))
     }
@@ -177,6 +181,14 @@ impl Reacher for Sockets {
 
     fn cross(&self, entries: &[Entry]) -> Outcome<Crossing> {
         cross(self.launcher.as_ref(), entries)
+    }
+
+    fn gate(&self, port: u16) -> Option<(Gate, Held)> {
+        gates::enter(self.gates.as_ref()?, port)
+    }
+
+    fn pass(&self, to: Vec<SocketAddr>, knock: Option<Key>) -> Option<Passage> {
+        gates::pass(self.gates.as_ref()?, to, knock)
     }
 
     fn prove(&self, secret: &[u8; 16], fingerprint: &[u8; 32], keys: &[String]) -> Outcome<Vec<Proof>> {
@@ -260,15 +272,21 @@ impl Prepared for Listening {
         Contact {
             // It is near nobody then, whom it reaches as it does those of other sites.
             machine: isthmus_net::machine().unwrap_or_else(|| random().unwrap_or_default()),
-            addresses: addresses(),
+            addresses: match is_behind_gateway() {
+                // For those on this node.
+                true => vec!["127.0.0.1".to_owned()],
+                false => addresses(),
+            },
             port: self.listener.port(),
             request: self.request.clone(),
             entry: self.entry.as_ref().map(|(entry, _)| entry.clone()),
+            gate: self.gate.as_ref().map(|(gate, _)| gate.clone()),
         }
     }
 
     fn start(self: Box<Self>, start: Start<'_>) -> Outcome<Started> {
         let (places, crossing) = with_crossing(&start, self.launcher.as_ref());
+        let (doors, passage) = gates::doors(&start, self.gates.as_ref());
         let identity = Identity::new(start.name, start.me, &self.key, start.certificate, start.authority);
         let (reach, area) = (start.reach, start.area);
         let processes = start.engine.lock().processes().clone();
@@ -287,12 +305,15 @@ impl Prepared for Listening {
             identity: Some(identity.map_err(said)?),
             listener: self.listener,
             paths: Paths::default(),
+            doors,
             area: Arc::new(move |rank| area.clusters_of(rank.0)[0]),
             away_time: isthmus_settings::AWAY.read(std::env::var_os),
         })
         .map_err(said)?;
         let mut started = Started::default();
         started.held.extend(crossing.map(|crossing| crossing.held));
+        started.held.extend(passage);
+        started.held.extend(self.gate.map(|(_, held)| held));
         if let Some((_, kept)) = self.entry {
             started.held.push(Box::new(kept));
         }

@@ -8,6 +8,7 @@
 pub mod abroad;
 mod agreeing;
 mod asking;
+mod gates;
 mod helper;
 mod leader;
 mod listening;

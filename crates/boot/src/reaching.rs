@@ -4,11 +4,39 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use isthmus_net::{Config, PortRange};
+use isthmus_net::{Config, Listener, NetError, PortRange, local_addresses, own_addresses};
 use isthmus_wire::place::PlaceTable;
 
+/// Bytes that nobody can guess.
+pub fn random<const N: usize>() -> Result<[u8; N], String> {
+    isthmus_stage::guarded::random().map_err(|error| format!("cannot read /dev/urandom: {error}"))
+}
+
+/// Whether others come only through the gateway, which is on this node.
+pub(crate) fn is_behind_gateway() -> bool {
+    isthmus_settings::REACH.read(std::env::var_os) == Some("gateway")
+}
+
+/// Listens where the user allows it.
+pub fn listener() -> Result<Listener, NetError> {
+    match is_behind_gateway() {
+        true => Listener::bind_here(),
+        false => Listener::bind(ports()),
+    }
+}
+
+/// Addresses of this node at which others come to a listener of its.
+pub fn addresses() -> Vec<String> {
+    let pinned = isthmus_settings::ADDRESS.read(std::env::var_os);
+    match pinned.is_empty() {
+        _ if is_behind_gateway() => Vec::new(),
+        true => local_addresses(),
+        false => own_addresses(&pinned.join(",")),
+    }
+}
+
 /// Ports that the user allows us to listen on.
-pub fn ports() -> Option<PortRange> {
+fn ports() -> Option<PortRange> {
     let ports = isthmus_settings::PORTS.read(std::env::var_os)?;
     Some(PortRange {
         first: *ports.start(),

@@ -16,7 +16,7 @@ use isthmus_core::world::World;
 use isthmus_engine::{Engine, Job, Maker, Policy, Processes, Setup, Shared, register_later, set_goes_on};
 use isthmus_identity::{Identity, KeyPair, derived};
 use isthmus_lock::OneAtATime;
-use isthmus_net::{ArrivalHook, Config, Listener, Prober, Reach};
+use isthmus_net::{ArrivalHook, Config, Doors, Gatekeeper, Listener, Prober, Reach};
 use isthmus_shm::ShmTransport;
 use isthmus_topology::{Known, Topology};
 use isthmus_transport::Transport;
@@ -30,7 +30,7 @@ use crate::abroad;
 use crate::agreeing;
 use crate::listening::listen;
 use crate::origin::Origin;
-use crate::reaching::{dial_time, ports};
+use crate::reaching::{self, dial_time};
 use crate::rendezvous::{Agent, Invitation, path_of};
 use crate::routes::{TransportKind, node_peers, peer_of, reach, way};
 use crate::survey::{self, Survey};
@@ -140,7 +140,7 @@ impl Running {
         let engine = shared(engine, policy, promise);
         let id = abroad::random().map_err(BootError::System)?;
         let world = Arc::new(World::new(0, Arc::new(places), engine).with_id(id));
-        set_reacher(&world, abroad::Sockets::of(&world, None));
+        set_reacher(&world, abroad::Sockets::of(&world, None, None));
         set_asker(&world, None);
         Ok(Self {
             world,
@@ -239,6 +239,7 @@ impl Running {
                 native_world = made.map_err(|e| BootError::System(e.to_string()))?;
             }
         }
+        let gatekeeper = Gatekeeper::of(&world.paths, &world.job, me);
         let id = derived(&world.secret, format!("isthmus world {}", world.job).as_bytes());
         let id = std::array::from_fn(|at| id[at]);
         let reached = world.shared.iter().map(|path| path_of(path)).collect();
@@ -266,7 +267,7 @@ impl Running {
         }
         let recorder = Recorder::start(&world, agent.voice(), prober.clone())?;
         let agent = Arc::new(Mutex::new(agent));
-        set_reacher(&world, abroad::Sockets::of(&world, Some(&agent)));
+        set_reacher(&world, abroad::Sockets::of(&world, Some(&agent), gatekeeper));
         set_goes_on(&mut world.engine().lock(), vendor::goes_on());
         listen(&world, &agent)?; // A word that has come says more of losses.
         set_asker(&world, Some(agreeing::Coordinator::of(&world, &agent)));
@@ -424,10 +425,7 @@ impl Offer {
                 key: None,
             });
         }
-        let listener = match reach {
-            Some("gateway") => Listener::bind_here(),
-            _ => Listener::bind(ports()),
-        };
+        let listener = reaching::listener();
         let listener = listener.map_err(|e| BootError::System(e.to_string()))?;
         let key = KeyPair::generate().map_err(|e| BootError::System(e.to_string()))?;
         Ok(Self {
@@ -523,6 +521,7 @@ fn config(
         identity,
         listener,
         paths: world.paths.clone(),
+        doors: Doors::new(),
         area: Arc::new(move |rank| areas.clusters_of(rank.0)[0]),
         dial_time: dial_time(places),
         away_time: isthmus_settings::AWAY.read(std::env::var_os),

@@ -12,6 +12,7 @@ use isthmus_core::error::{Error, Result};
 use isthmus_core::joining::{self, Crossing, Exchange};
 use isthmus_core::world::World;
 use isthmus_net::Contact;
+use isthmus_wire::gate::{Key, MAX_ADDRESSES};
 use isthmus_wire::port::{Message, PortName, Proof};
 
 use crate::door;
@@ -212,12 +213,22 @@ fn dial<'w>(world: &'w World, name: &PortName) -> Result<Pipe<'w>> {
             },
         }
     }
-    for &address in directly {
-        let address = SocketAddr::new(address, name.port);
-        match Contact::dial(address, name.fingerprint, DIAL) {
+    // Addresses behind a firewall do not answer at all; where there is another way nobody waits for them for long.
+    let patience = if name.gate.is_some() { BRIEFLY } else { DIAL };
+    let doors = behind(name).into_iter().filter(|_| meets.is_none());
+    let all = directly
+        .iter()
+        .map(|ip| (SocketAddr::new(*ip, name.port), None, patience));
+    for (address, key, patience) in all.chain(doors) {
+        match dialled(name, address, key, patience) {
             Ok(contact) => return Ok(Pipe::of(world, contact)),
             Err(why) => tried.push(format!("{address}: {}", isthmus_wire::word::without_numbers(&why))),
         }
+    }
+    match out(world, name) {
+        Some(Ok(contact)) => return Ok(Pipe::of(world, contact)),
+        Some(Err(why)) => tried.push(format!("through the gateway of this site: {why}")),
+        None => {}
     }
     let tried = match tried.is_empty() {
         true => "the name has no address".to_owned(),
@@ -235,14 +246,58 @@ fn dial<'w>(world: &'w World, name: &PortName) -> Result<Pipe<'w>> {
     ))
 }
 
+/// An address, what is knocked with there, and how long its answer is waited for.
+type Attempt = (SocketAddr, Option<Key>, Duration);
+
+/// Doors of the gateway behind which the process is.
+fn behind(name: &PortName) -> Vec<Attempt> {
+    let gates = name.gate.iter();
+    gates
+        .flat_map(|gate| gate.doors().map(|door| (door, Some(gate.key), DIAL)))
+        .collect()
+}
+
+fn dialled(
+    name: &PortName,
+    address: SocketAddr,
+    key: Option<Key>,
+    patience: Duration,
+) -> std::result::Result<Contact, String> {
+    match key {
+        Some(key) => Contact::dial_behind(address, &key, name.fingerprint, patience),
+        None => Contact::dial(address, name.fingerprint, patience),
+    }
+}
+
+/// Out through the gateway of this site, where only that may leave it; `None`: it has none.
+fn out(world: &World, name: &PortName) -> Option<std::result::Result<Contact, String>> {
+    let reacher = joining::reacher(world)?;
+    let passage = match &name.gate {
+        Some(gate) => reacher.pass(gate.doors().collect(), Some(gate.key)),
+        None => {
+            let all = name.addresses.iter().map(|ip| SocketAddr::new(*ip, name.port));
+            reacher.pass(all.take(MAX_ADDRESSES).collect(), None)
+        }
+    }?;
+    let mut refusal = "it has no address".to_owned();
+    for (door, key) in passage.doors {
+        match dialled(name, door, Some(key), ANSWER) {
+            Ok(contact) => return Some(Ok(contact)),
+            Err(why) => refusal = why,
+        }
+    }
+    Some(Err(refusal))
+}
+
 /// The first of a few addresses that answers, tried by a thread.
 fn race(name: &PortName) -> Receiver<Contact> {
     let (tell, hear) = mpsc::channel();
-    let (fingerprint, port) = (name.fingerprint, name.port);
-    let addresses: Vec<_> = name.addresses.iter().copied().take(RACERS).collect();
+    let name = name.clone();
     let dial = move || {
-        let mut all = addresses.into_iter().map(|address| SocketAddr::new(address, port));
-        let reached = all.find_map(|address| Contact::dial(address, fingerprint, BRIEFLY).ok());
+        let all = name.addresses.iter().take(RACERS);
+        let all = all.map(|ip| (SocketAddr::new(*ip, name.port), None, BRIEFLY));
+        let mut all = all.chain(behind(&name));
+        let reached = all.find_map(|(address, key, patience)| dialled(&name, address, key, patience).ok());
         // Nobody hears it once the other way has won.
         if let Some(contact) = reached {
             drop(tell.send(contact));

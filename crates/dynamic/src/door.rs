@@ -18,11 +18,12 @@ use isthmus_abi::constants as abi;
 use isthmus_boot::abroad;
 use isthmus_core::error::{Error, Result};
 use isthmus_core::fail;
-use isthmus_core::joining::reacher;
+use isthmus_core::joining::{Held, reacher};
 use isthmus_core::world::World;
 use isthmus_identity::Pinned;
-use isthmus_net::{Contact, Contacts, Listener};
+use isthmus_net::{Contact, Contacts};
 use isthmus_wire::entry::Entry;
+use isthmus_wire::gate::Gate;
 use isthmus_wire::port::{Message, PortName, Proof};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
@@ -75,9 +76,28 @@ impl Shared {
 struct Door {
     shared: Arc<Shared>,
     port: u16,
-    /// How others come here who cannot do so directly.
-    entry: Option<Entry>,
+    entered: Entered,
     thread: JoinHandle<()>,
+}
+
+/// How others come to the door who cannot do so directly.
+#[derive(Default)]
+struct Entered {
+    /// Through the host at which the job meets others.
+    entry: Option<Entry>,
+    /// Through the gateway of the local area, as long as the rest is kept.
+    gate: Option<(Gate, Held)>,
+}
+
+impl Entered {
+    /// Without any the door may still be reached directly. The launcher tells the user of a host that is not reached.
+    fn at(world: &World, port: u16) -> Self {
+        let reacher = reacher(world);
+        Self {
+            entry: reacher.and_then(|reacher| reacher.enter(port).ok()?),
+            gate: reacher.and_then(|reacher| reacher.gate(port)),
+        }
+    }
 }
 
 /// There is one as long as the process has opened a port.
@@ -93,9 +113,8 @@ fn system(error: impl std::fmt::Display) -> Error {
 
 /// MPI_Open_port: the name of a new port, which takes whom `takes` says.
 pub fn open_port(world: &World, takes: &Accept) -> Result<String> {
-    // Without an entry it may still be reached directly. The launcher tells the user of a host that is not reached.
     opened(
-        |port| reacher(world).and_then(|reacher| reacher.enter(port).ok()?),
+        |port| Entered::at(world, port),
         true,
         |secret, fingerprint| takes.at(world, secret, fingerprint),
     )
@@ -103,23 +122,19 @@ pub fn open_port(world: &World, takes: &Accept) -> Result<String> {
 
 /// A port for those who are told its name on no way but the job's own.
 pub fn open_inside(world: &World) -> Result<String> {
-    opened(
-        |port| reacher(world).and_then(|reacher| reacher.enter(port).ok()?),
-        false,
-        |_, _| Ok(Takes::Anybody),
-    )
+    opened(|port| Entered::at(world, port), false, |_, _| Ok(Takes::Anybody))
 }
 
 /// As [`open_port`]; `enter`: how else the door is entered that listens at this port of the node; `proofs`: whether who
 /// comes is to show its keys.
 fn opened(
-    enter: impl FnOnce(u16) -> Option<Entry>,
+    enter: impl FnOnce(u16) -> Entered,
     proofs: bool,
     takes: impl FnOnce(&Secret, &[u8; 32]) -> Result<Takes>,
 ) -> Result<String> {
     if door().is_none() {
         let mut started = start()?;
-        started.entry = enter(started.port);
+        started.entered = enter(started.port);
         let mut door = door();
         match &*door {
             // Another thread was quicker.
@@ -153,13 +168,14 @@ fn opened(
         proofs,
         port: open.port,
         addresses: addresses.iter().filter_map(|address| address.parse().ok()).collect(),
-        entry: open.entry.clone(),
+        entry: open.entered.entry.clone(),
+        gate: open.entered.gate.as_ref().map(|(gate, _)| gate.clone()),
     }
     .encode())
 }
 
 fn start() -> Result<Door> {
-    let listener = Listener::bind(abroad::ports()).map_err(system)?;
+    let listener = abroad::listener().map_err(system)?;
     let port = listener.port();
     let shared = Arc::new(Shared {
         waiting: Mutex::default(),
@@ -172,7 +188,7 @@ fn start() -> Result<Door> {
     Ok(Door {
         shared,
         port,
-        entry: None,
+        entered: Entered::default(),
         thread: thread.map_err(system)?,
     })
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Who comes in: other gateways, and processes of this area. Strangers are bounded in number, bytes and time and told
-//! nothing.
+//! Who comes in: other gateways, processes of this area, and those of other jobs that know a key. Strangers are bounded
+//! in number, bytes and time and told nothing.
 
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
@@ -9,13 +9,16 @@ use std::time::Duration;
 
 use isthmus_link::handshake::{Answered, Ends};
 use isthmus_net::{Listener, Prover};
-use isthmus_wire::gateway::{NO_WAY, READY, area_number, is_stream, wished_thread};
+use isthmus_wire::entry::{KNOCK, knocked};
+use isthmus_wire::gate::GATEWAY;
+use isthmus_wire::gateway::{NO_WAY, READY, WISH_LEAD, area_number, is_stream, wished_thread};
 use isthmus_wire::hello::{KNOCK_BYTES, Knock, REPLY_BYTES};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
+use crate::leads::Guest;
 use crate::{Gateway, carrier, dial, stream};
 
 /// Most connections that have not proven anything; when more come the oldest goes, once it had [`CHANCE`].
@@ -71,18 +74,36 @@ fn let_in(gateway: &Rc<Gateway>, stream: TcpStream) -> AbortHandle {
     let gateway = gateway.clone();
     let task = tokio::task::spawn_local(async move {
         let known = tokio::time::timeout(HANDSHAKE, shake(&gateway, stream)).await;
-        if let Ok(Some((stream, answered, wish))) = known {
-            // Proven: no stranger any more, so it must not end when others come.
-            tokio::task::spawn_local(async move { welcome(&gateway, stream, answered, wish).await });
+        // Proven: no stranger any more, so it must not end when others come.
+        match known {
+            Ok(Some(Comer::Ours(stream, answered, wish))) => {
+                tokio::task::spawn_local(async move { welcome(&gateway, stream, answered, wish).await });
+            }
+            Ok(Some(Comer::Guest(guest))) => drop(tokio::task::spawn_local(guest.lead())),
+            Ok(None) | Err(_) => {}
         }
     });
     task.abort_handle()
 }
 
-/// Who it is, when it proves to belong to the job.
-async fn shake(gateway: &Gateway, mut stream: TcpStream) -> Option<(TcpStream, Answered, u8)> {
+/// Who has come.
+enum Comer {
+    /// A process or a gateway of the job, and what it wishes.
+    Ours(TcpStream, Answered, u8),
+    /// Somebody who knows a key.
+    Guest(Guest),
+}
+
+/// Who it is, when it proves to belong to the job, or knows a key.
+async fn shake(gateway: &Gateway, mut stream: TcpStream) -> Option<Comer> {
     let mut knock = [0; KNOCK_BYTES];
-    stream.read_exact(&mut knock).await.ok()?;
+    let (first, rest) = knock.split_first_chunk_mut::<KNOCK>()?;
+    stream.read_exact(first).await.ok()?;
+    if let Some(key) = knocked(first) {
+        dial::tune(&stream);
+        return gateway.leads.welcome(key, stream).await.map(Comer::Guest);
+    }
+    stream.read_exact(rest).await.ok()?;
     let prover = prover(gateway, &knock).await?;
     let (answered, answer) = Answered::to_anybody(&prover, &knock)?;
     dial::tune(&stream);
@@ -90,7 +111,7 @@ async fn shake(gateway: &Gateway, mut stream: TcpStream) -> Option<(TcpStream, A
     let mut reply = [0; REPLY_BYTES];
     stream.read_exact(&mut reply).await.ok()?;
     let wish = answered.wish(&prover, &reply)?;
-    Some((stream, answered, wish))
+    Some(Comer::Ours(stream, answered, wish))
 }
 
 /// Whose secret a knock must prove: that of the gateway that it claims to come from, of which we may hear a little
@@ -120,6 +141,9 @@ async fn welcome(gateway: &Rc<Gateway>, stream: TcpStream, answered: Answered, w
             gateway.came(from.0 & !area_number(0), thread, stream);
         }
         return;
+    }
+    if to.0 == GATEWAY && wish == WISH_LEAD {
+        return gateway.leads.serve(stream).await;
     }
     gateway.places.wait().await;
     let area = gateway.places.area(to);

@@ -17,6 +17,7 @@
 mod carrier;
 mod dial;
 mod door;
+mod leads;
 mod neighbour;
 mod places;
 mod saturation;
@@ -53,6 +54,8 @@ pub(crate) struct Gateway {
     /// There is another neighbour.
     met: Notify,
     places: Places,
+    /// Who comes in from other jobs, and goes out to them.
+    leads: leads::Leads,
     /// To the coordinator. Bounded by what it gives credit for.
     control: mpsc::UnboundedSender<FromGateway>,
     threads: Threads,
@@ -138,6 +141,7 @@ fn begin(open: Open, control: mpsc::UnboundedSender<FromGateway>) -> Result<Rc<G
         neighbours: RefCell::default(),
         met: Notify::new(),
         places: Places::default(),
+        leads: leads::Leads::default(),
         control,
         threads: Threads::new(open.threads),
     });

@@ -356,6 +356,7 @@ fn serve(seed: Seed, mut queue: mpsc::UnboundedReceiver<Work>, usage: &Usage) ->
             neighbours: RefCell::default(),
             met: tokio::sync::Notify::new(),
             places: crate::places::Places::default(),
+            leads: crate::leads::Leads::default(),
             control: seed.control,
             threads: Threads::new(1),
         });

@@ -100,7 +100,8 @@ pub(crate) struct Crossings {
 pub(crate) type Messages = Vec<(usize, ToGateway)>;
 
 impl Crossings {
-    /// For a job of several local areas. Where every site is pinned to direct connections there are no gateways.
+    /// For a job of several local areas. Where every site is pinned to direct connections there are no gateways. A job
+    /// of one area has one where the user wants it to be reached by other jobs through that only.
     pub(crate) fn new(name: &str, job: &Job, options: &Options) -> std::io::Result<Self> {
         let secret = isthmus_stage::guarded::random::<32>()?;
         let local = job.local_areas();
@@ -134,7 +135,11 @@ impl Crossings {
                 failed: None,
             });
         }
-        if gateways.len() < 2 || gateways.iter().all(|g| g.policy == Policy::Direct) {
+        let is_needed = match &gateways[..] {
+            [only] => only.policy == Policy::Gateway,
+            all => all.iter().any(|g| g.policy != Policy::Direct),
+        };
+        if !is_needed {
             gateways.iter_mut().for_each(|g| g.failed = Some(String::new()));
         }
         Ok(Self {
@@ -390,6 +395,10 @@ impl Crossings {
         let now = Instant::now();
         if now >= end {
             return None;
+        }
+        // It has no other one to find ways to.
+        if self.gateways.len() == 1 && self.complete.is_none() {
+            return Some(end);
         }
         let open = |g: &Gateway| g.failed.is_none();
         let count = self.gateways.len();

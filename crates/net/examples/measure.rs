@@ -188,6 +188,7 @@ fn begin(rank: u32, plan: &Plan, port: &Sender<u16>, ports: &Receiver<[u16; 2]>)
         identity: Some(Identity::new("measure", rank, &key, &certificate, plan.authority.certificate()).unwrap()),
         listener,
         paths: Default::default(),
+        doors: Default::default(),
         area: Arc::new(|rank| rank.0),
         dial_time: Config::DIAL_TIME,
         away_time: Config::AWAY_TIME,

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the transports of a job are told.
 
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use isthmus_identity::Identity;
 use isthmus_transport::{Job, Processes};
+use isthmus_wire::gate::Key;
 use isthmus_wire::gateway::Paths;
 use isthmus_wire::place::{PlaceTable, Rank};
 
@@ -27,6 +30,9 @@ pub(crate) type ReachOf = Arc<dyn Fn(Rank) -> Reach + Send + Sync>;
 /// The local area of each rank of a job.
 pub(crate) type AreaOf = Arc<dyn Fn(Rank) -> u32 + Send + Sync>;
 
+/// Doors of gateways that lead to ranks, each with what is knocked with.
+pub type Doors = BTreeMap<u32, Vec<(SocketAddr, Key)>>;
+
 /// What the transports of one job need to know. Everything but the callbacks comes from the agent's `World` message.
 pub struct Config {
     /// Which peer is which rank of which job.
@@ -47,6 +53,8 @@ pub struct Config {
     pub listener: Listener,
     /// What is known of ways to other areas, and the gateway of ours.
     pub paths: Paths,
+    /// How ranks are reached beside their own addresses.
+    pub doors: Doors,
     /// Local area of each rank.
     pub area: AreaOf,
     /// How long to try to reach a peer before it counts as lost. Default [`Config::DIAL_TIME`].

@@ -12,6 +12,8 @@ use std::time::Duration;
 
 use isthmus_identity::{Fingerprint, Pinned, pinned_client};
 use isthmus_wire::codec::MAX_MESSAGE;
+use isthmus_wire::entry::knock;
+use isthmus_wire::gate::{HERE, Key};
 use rustls::{ClientConnection, Connection, ServerConnection};
 
 use crate::listener::Listener;
@@ -77,7 +79,33 @@ fn is_later(error: &std::io::Error) -> bool {
 impl Contact {
     /// To the process with this fingerprint. Waits for the connection so long at most.
     pub fn dial(address: SocketAddr, fingerprint: Fingerprint, patience: Duration) -> Result<Self, String> {
-        let socket = TcpStream::connect_timeout(&address, patience).map_err(|error| error.to_string())?;
+        Self::with(dialled(address, patience)?, fingerprint)
+    }
+
+    /// The same through the door of a gateway that leads there.
+    pub fn dial_behind(
+        address: SocketAddr,
+        key: &Key,
+        fingerprint: Fingerprint,
+        patience: Duration,
+    ) -> Result<Self, String> {
+        let mut socket = dialled(address, patience)?;
+        let mut said = [0];
+        let asked = socket.set_read_timeout(Some(patience));
+        let knocked = asked.and_then(|()| socket.write_all(&knock(key)));
+        let heard = knocked.and_then(|()| socket.read_exact(&mut said));
+        heard.map_err(|error| match error.kind() {
+            ErrorKind::WouldBlock | ErrorKind::TimedOut => "the gateway there does not answer".to_owned(),
+            ErrorKind::UnexpectedEof => "what answers there is no gateway of this version".to_owned(),
+            _ => error.to_string(),
+        })?;
+        match said {
+            [HERE] => Self::with(socket, fingerprint),
+            _ => Err("the gateway there does not reach the process, or that has ended".to_owned()),
+        }
+    }
+
+    fn with(socket: TcpStream, fingerprint: Fingerprint) -> Result<Self, String> {
         let (config, name) = pinned_client(fingerprint).map_err(|error| error.to_string())?;
         let tls = ClientConnection::new(config, name).map_err(|error| error.to_string())?;
         Self::over(socket, tls.into(), MAX_MESSAGE)
@@ -202,6 +230,10 @@ impl Contact {
             }
         }
     }
+}
+
+fn dialled(address: SocketAddr, patience: Duration) -> Result<TcpStream, String> {
+    TcpStream::connect_timeout(&address, patience).map_err(|error| error.to_string())
 }
 
 impl AsFd for Contact {

@@ -11,7 +11,9 @@ use std::sync::Arc;
 use isthmus_transport::{Job, Peer, Process, Processes};
 use isthmus_wire::place::{Node, Place, PlaceTable, Rank};
 
-use crate::config::{AreaOf, Config, Reach, ReachOf};
+use isthmus_wire::gate::Key;
+
+use crate::config::{AreaOf, Config, Doors, Reach, ReachOf};
 
 /// Most addresses of one peer that are tried.
 const MAX_CANDIDATES: usize = 32;
@@ -23,6 +25,7 @@ pub(crate) struct Places {
     table: Arc<PlaceTable>,
     reach: ReachOf,
     area: AreaOf,
+    doors: Doors,
 }
 
 impl std::fmt::Debug for Places {
@@ -43,6 +46,7 @@ impl Places {
             table: config.places.clone(),
             reach: config.reach.clone(),
             area: config.area.clone(),
+            doors: config.doors.clone(),
         }
     }
 
@@ -123,9 +127,22 @@ impl Places {
                 _ => bad.push(text.clone()),
             }
         }
-        // A loopback address of another machine leads back to this one; it is only right when nothing else is.
-        good.sort_by_key(|a| a.ip().is_loopback());
         good.dedup();
+        let doors = self.doors_of(peer);
+        good.extend(doors.iter().map(|(address, _)| *address));
+        // A loopback address of another machine leads back to this one; it is only right when nothing else is.
+        good.sort_by_key(|a| a.ip().is_loopback() && !doors.iter().any(|(door, _)| door == a));
         (good, bad)
+    }
+
+    fn doors_of(&self, peer: Peer) -> &[(SocketAddr, Key)] {
+        let doors = self.rank(peer).and_then(|rank| self.doors.get(&rank.0));
+        doors.map_or(&[], Vec::as_slice)
+    }
+
+    /// What is knocked with at this address to be let through to the peer, if that is a door of a gateway.
+    pub(crate) fn knock(&self, peer: Peer, address: SocketAddr) -> Option<Key> {
+        let door = self.doors_of(peer).iter().find(|(door, _)| *door == address);
+        door.map(|(_, key)| *key)
     }
 }

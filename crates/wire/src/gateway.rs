@@ -49,13 +49,15 @@
 //! | `Want` | 10 | thread u8: the other end shall connect this thread |
 //!
 //! **A process and the gateway of its area**: the plain handshake with the ranks of the two processes and a secret of
-//! the area; the last byte of the reply is the wish. The gateway answers with one byte, [`READY`] or [`NO_WAY`]; after
+//! the area; the last byte of the reply is the wish. With [`WISH_LEAD`] it says how processes of other jobs come in and
+//! go out ([`crate::gate`]). The gateway answers with one byte, [`READY`] or [`NO_WAY`]; after
 //! [`READY`] to [`WISH_STREAM`] or [`WISH_BULK`] the connection is one with the other process.
 
 mod wish;
 
 pub use wish::{
-    MAX_THREADS, NO_WAY, READY, WISH_BULK, WISH_DIAL, WISH_MEASURE, WISH_STREAM, is_stream, thread_wish, wished_thread,
+    MAX_THREADS, NO_WAY, READY, WISH_BULK, WISH_DIAL, WISH_LEAD, WISH_MEASURE, WISH_STREAM, is_stream, thread_wish,
+    wished_thread,
 };
 
 use crate::codec::{DecodeError, Reader, Writer};

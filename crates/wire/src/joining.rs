@@ -13,7 +13,8 @@
 //!  Offer    refusal: text | leader: u32 | used blocks: 128 bytes | members
 //!  member   world: 16 bytes | rank: u32 | subjob: u32 | node: u32 | site, area, host: text | machine: 32 bytes
 //!           | processors: u32 | representation: 8 bytes | vendor: u8 | addresses: list of text | port: u16
-//!           | signing request: bytes | meetings: list of 16 bytes | whether it has one: u8, and an entry ([`crate::entry`])
+//!           | signing request: bytes | meetings: list of 16 bytes | u8, and perhaps an entry ([`crate::entry`])
+//!           | u8, and perhaps a gate ([`crate::gate`])
 //!  Terms    refusal: text | name: text | secret: 32 bytes | block: u16 | authority: bytes
 //!           | certificates: list of bytes
 //!  Verdict  kind: u8 (0 fine, 1 the block is in use, 2 it does not work) | reason: text         little-endian
@@ -21,6 +22,7 @@
 
 use crate::codec::{DecodeError, MAX_MESSAGE, Reader, Writer};
 use crate::entry::Entry;
+use crate::gate::Gate;
 use crate::place::Representation;
 
 /// Blocks of numbers of contexts that communicators over several jobs have.
@@ -81,6 +83,8 @@ pub struct Member {
     pub meetings: Vec<[u8; 16]>,
     /// How it is reached through the host at which its job meets others.
     pub entry: Option<Entry>,
+    /// How it is reached through the gateway of its local area.
+    pub gate: Option<Gate>,
 }
 
 /// What a group says of itself.
@@ -174,6 +178,10 @@ impl Member {
         if let Some(entry) = &self.entry {
             entry.write(w);
         }
+        w.u8(u8::from(self.gate.is_some()));
+        if let Some(gate) = &self.gate {
+            gate.write(w);
+        }
     }
 
     fn read(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
@@ -198,6 +206,10 @@ impl Member {
             entry: match r.u8("entry")? {
                 0 => None,
                 _ => Some(Entry::read(r)?),
+            },
+            gate: match r.u8("gate")? {
+                0 => None,
+                _ => Some(Gate::read(r)?),
             },
         };
         bounded("addresses", member.addresses.len(), MAX_ADDRESSES)?;
@@ -351,6 +363,7 @@ pub fn sample() -> Offer {
         request: vec![1, 2, 3],
         meetings: vec![[9; 16]],
         entry: (rank == 1).then(crate::entry::sample),
+        gate: (rank == 0).then(crate::gate::sample),
     };
     Offer {
         refusal: String::new(),

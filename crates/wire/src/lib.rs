@@ -43,6 +43,7 @@ pub mod datatype;
 pub mod entry;
 pub mod file;
 pub mod frame;
+pub mod gate;
 pub mod gateway;
 pub mod gathering;
 pub mod grid;

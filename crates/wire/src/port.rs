@@ -4,7 +4,8 @@
 //! ```text
 //!  name      isthmus1: | base64url without padding of
 //!              secret: 16 bytes | fingerprint: 32 bytes | port: u16 | perhaps 8: proofs are asked for
-//!              | perhaps 7, and an entry ([`crate::entry`]) | addresses: each 4 or 6, and 4 or 16 bytes
+//!              | perhaps 9, and a gate ([`crate::gate`]) | perhaps 7, and an entry ([`crate::entry`])
+//!              | addresses: each 4 or 6, and 4 or 16 bytes
 //!
 //!  connects            accepts
 //!    Greeting   -->                    3 | secret: 16 bytes | [proof: 16 bytes]
@@ -21,6 +22,7 @@ use core::net::IpAddr;
 
 use crate::codec::{DecodeError, Reader, Writer};
 use crate::entry::Entry;
+use crate::gate::Gate;
 
 /// What names begin with.
 const HEAD: &str = "isthmus1:";
@@ -32,6 +34,9 @@ const FIXED: usize = 16 + 32 + 2;
 const MOST: usize = (MAX_NAME - HEAD.len()) / 4 * 3;
 /// What comes before an entry.
 const ENTRY: u8 = 7;
+/// What comes before a gate, and bytes of a name that it leaves for an entry and an address.
+const GATE: u8 = 9;
+const BESIDE: usize = 91 + 5;
 /// What a name has whose port asks for proofs.
 const PROOFS: u8 = 8;
 /// Most proofs of one who connects: the message of a stranger is short.
@@ -60,6 +65,8 @@ pub struct PortName {
     pub addresses: Vec<IpAddr>,
     /// How it is reached through the host at which its job meets others.
     pub entry: Option<Entry>,
+    /// How it is reached through the gateway of its local area.
+    pub gate: Option<Gate>,
     /// Who connects is to show its keys.
     pub proofs: bool,
 }
@@ -123,6 +130,11 @@ impl PortName {
         if self.proofs {
             bytes.push(PROOFS);
         }
+        if let Some(gate) = self.gate.as_ref().and_then(|gate| shortened(gate, bytes.len())) {
+            let mut w = Writer::new(GATE);
+            gate.write(&mut w);
+            bytes.extend(w.into_body());
+        }
         if let Some(entry) = &self.entry {
             let mut w = Writer::new(ENTRY);
             entry.write(&mut w);
@@ -161,6 +173,12 @@ impl PortName {
         if let Some((&PROOFS, behind)) = rest.split_first() {
             (proofs, rest) = (true, behind);
         }
+        let mut gate = None;
+        if let Some((&GATE, behind)) = rest.split_first() {
+            let mut r = Reader::new(behind);
+            gate = Some(Gate::read(&mut r).ok()?);
+            rest = &behind[behind.len() - r.left()..];
+        }
         if let Some((&ENTRY, behind)) = rest.split_first() {
             let mut r = Reader::new(behind);
             entry = Some(Entry::read(&mut r).ok()?);
@@ -186,9 +204,28 @@ impl PortName {
             port: u16::from_le_bytes(*fixed[48..].first_chunk()?),
             addresses,
             entry,
+            gate,
             proofs,
         })
     }
+}
+
+/// With as many addresses as there is room for, after so many bytes; `None`: for none.
+fn shortened(gate: &Gate, before: usize) -> Option<Gate> {
+    /// Of a gate without addresses.
+    const BARE: usize = 1 + 2 + 16 + 1;
+    let mut room = MOST.checked_sub(before + BARE + BESIDE)?;
+    let size = |address: &IpAddr| if address.is_ipv4() { 5 } else { 17 };
+    let fits = |address: &&IpAddr| {
+        let fits = size(address) <= room;
+        room -= if fits { size(address) } else { 0 };
+        fits
+    };
+    let addresses: Vec<IpAddr> = gate.addresses.iter().filter(fits).copied().collect();
+    (!addresses.is_empty()).then_some(Gate {
+        addresses,
+        ..gate.clone()
+    })
 }
 
 /// What passes on a connection to a port before the groups say anything of themselves.
@@ -283,6 +320,7 @@ mod tests {
             port: 54321,
             addresses: addresses.iter().map(|text| text.parse().expect("an address")).collect(),
             entry: None,
+            gate: None,
             proofs: false,
         }
     }
@@ -311,6 +349,37 @@ mod tests {
         assert!(text.len() <= MAX_NAME);
         let kept = PortName::decode(&text).expect("it is whole").addresses;
         assert_eq!(kept.len(), (MOST - FIXED) / 17);
+    }
+
+    #[test]
+    fn a_gate_survives_and_leaves_room_for_an_entry_and_an_address() {
+        let entry = Entry {
+            host: "h".repeat(crate::entry::MAX_HOST),
+            ..crate::entry::sample()
+        };
+        let gate = Gate {
+            addresses: vec![[10, 1, 2, 3].into(); 6],
+            ..crate::gate::sample()
+        };
+        let all = PortName {
+            entry: Some(entry.clone()),
+            gate: Some(gate.clone()),
+            proofs: true,
+            ..name(&["10.1.2.3", "10.1.2.4", "fd00::1"])
+        };
+        let text = all.encode();
+        assert!(text.len() <= MAX_NAME);
+        let read = PortName::decode(&text).expect("it is a name");
+        assert_eq!(read.entry, Some(entry));
+        assert!(!read.addresses.is_empty());
+        let kept = read.gate.expect("a gate");
+        assert_eq!((kept.key, kept.port), (gate.key, gate.port));
+        assert!(!kept.addresses.is_empty());
+        let short = PortName { entry: None, ..all };
+        assert_eq!(
+            PortName::decode(&short.encode()).map(|name| name.gate.is_some()),
+            Ok(true)
+        );
     }
 
     #[test]

@@ -21,7 +21,7 @@ fn address(name: &PortName) -> SocketAddr {
 
 /// A port that takes whoever knows its name.
 fn any_port() -> Result<String> {
-    opened(|_| None, false, |_, _| Ok(Takes::Anybody))
+    opened(|_| Entered::default(), false, |_, _| Ok(Takes::Anybody))
 }
 
 /// Moves a connection until it has a message or ends.
@@ -182,7 +182,12 @@ fn errors_do_not_repeat_names_since_whoever_knows_one_can_connect() {
 fn who_knows_the_name_and_has_no_key_of_the_user_is_refused() {
     let _alone = alone();
     let right = [5; 16];
-    let port = opened(|_| None, true, |_, _| Ok(Takes::Proven(vec![[4; 16], right]))).expect("a port");
+    let port = opened(
+        |_| Entered::default(),
+        true,
+        |_, _| Ok(Takes::Proven(vec![[4; 16], right])),
+    )
+    .expect("a port");
     let name = PortName::decode(&port).expect("its own name");
     assert!(name.proofs);
     let show = |proofs: &[Proof]| {

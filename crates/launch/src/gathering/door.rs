@@ -86,6 +86,7 @@ impl Door {
             port: listener.port(),
             addresses: addresses.iter().filter_map(|address| address.parse().ok()).collect(),
             entry: None,
+            gate: None,
         };
         Ok(Self {
             ticket,

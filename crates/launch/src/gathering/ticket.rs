@@ -90,6 +90,7 @@ mod tests {
             port: 5,
             addresses: vec!["10.0.0.1".parse().unwrap()],
             entry: None,
+            gate: None,
             proofs: false,
         };
         fs::write(&path, format!("{}\n", ticket.encode())).unwrap();

@@ -36,7 +36,8 @@ use crate::world::World;
 mod leave;
 
 pub use crate::meeting::reach::{
-    Contact, Crossing, Exchange, Held, Outcome, Prepared, Reach, ReachOf, Reacher, Sealed, Start, Started, Ways,
+    Contact, Crossing, Exchange, Held, Outcome, Passage, Prepared, Reach, ReachOf, Reacher, Sealed, Start, Started,
+    Ways,
 };
 pub use leave::{disconnect, is_alone, part, stay_connected, wait_for_all};
 
@@ -361,6 +362,7 @@ fn begin(
             me,
             places: joint.table.clone(),
             entries: joint.members.iter().map(|member| member.entry.clone()).collect(),
+            gates: joint.members.iter().map(|member| member.gate.clone()).collect(),
             reach: Arc::new(move |rank| is_new.get(rank as usize)?.then(|| reach_between(&topology, me, rank))),
             area: joint.topology.clone(),
             secret: terms.secret,
@@ -471,5 +473,6 @@ fn member(world: &World, contact: Contact) -> Member {
         request: contact.request,
         meetings,
         entry: contact.entry,
+        gate: contact.gate,
     }
 }

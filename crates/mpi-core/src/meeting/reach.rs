@@ -2,11 +2,13 @@
 //! What the room that knows transports does for groups that meet.
 
 use std::any::Any;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use isthmus_engine::{Job, Shared};
 use isthmus_topology::Topology;
 use isthmus_wire::entry::Entry;
+use isthmus_wire::gate::{Gate, Key};
 use isthmus_wire::joined::Group;
 use isthmus_wire::place::PlaceTable;
 use isthmus_wire::port::Proof;
@@ -37,6 +39,20 @@ pub trait Reacher: Send + Sync {
     /// Ports of this machine that lead through that host to others.
     fn cross(&self, entries: &[Entry]) -> Outcome<Crossing>;
 
+    /// How others come to a TCP port of this process through the gateway of its local area, as long as what is given is
+    /// kept; `None`: it has no gateway.
+    fn gate(&self, port: u16) -> Option<(Gate, Held)> {
+        let _ = port;
+        None
+    }
+
+    /// Doors of that gateway that lead out to others: to the first of these addresses that answers, where it is knocked
+    /// with this key, if with any.
+    fn pass(&self, to: Vec<SocketAddr>, knock: Option<Key>) -> Option<Passage> {
+        let _ = (to, knock);
+        None
+    }
+
     /// What shows at a port that the job has keys of its user: of these names, or of no names all that there are.
     fn prove(&self, secret: &[u8; 16], fingerprint: &[u8; 32], keys: &[String]) -> Outcome<Vec<Proof>>;
 
@@ -49,6 +65,14 @@ pub trait Reacher: Send + Sync {
 pub struct Crossing {
     /// One for each entry.
     pub ports: Vec<u16>,
+    /// What keeps them.
+    pub held: Held,
+}
+
+/// Ways out through the own gateway, as long as this lives.
+pub struct Passage {
+    /// Where to knock, and with what.
+    pub doors: Vec<(SocketAddr, Key)>,
     /// What keeps them.
     pub held: Held,
 }
@@ -80,6 +104,8 @@ pub struct Contact {
     pub request: Vec<u8>,
     /// How it is reached where its addresses lead nowhere.
     pub entry: Option<Entry>,
+    /// The same through the gateway of its local area.
+    pub gate: Option<Gate>,
 }
 
 /// A process that listens, and has a key.
@@ -136,6 +162,8 @@ pub struct Start<'a> {
     pub places: Arc<PlaceTable>,
     /// How members are reached where their addresses lead nowhere.
     pub entries: Vec<Option<Entry>>,
+    /// The same through gateways of their local areas.
+    pub gates: Vec<Option<Gate>>,
     /// Who is to be reached.
     pub reach: ReachOf,
     /// Distances between the members.

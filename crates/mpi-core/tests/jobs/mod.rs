@@ -105,6 +105,7 @@ impl Prepared for Ready {
             port: 1,
             request: Vec::new(),
             entry: None,
+            gate: None,
         }
     }
 

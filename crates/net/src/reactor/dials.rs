@@ -290,7 +290,8 @@ impl Dials {
             makes_way: purpose == Purpose::More && channel.asked().extra() > 0,
             purpose,
         };
-        let handshake = Handshake::dial(socket, deadline, target, channel.peer, 0);
+        let knock = hands.places.knock(channel.peer, address);
+        let handshake = Handshake::dial(socket, deadline, target, channel.peer, 0).behind(knock);
         if hands.shake(handshake, Interest::WRITE).is_err() {
             return false;
         }
@@ -312,6 +313,7 @@ fn begin(hands: &mut Hands, peer: Peer, way: Reach, attempt: Attempt, purpose: P
         purpose,
     };
     let socket = socket::connect(attempt.address)?;
-    let handshake = Handshake::dial(socket, attempt.deadline, target, peer, attempt.candidate);
+    let knock = hands.places.knock(peer, attempt.address);
+    let handshake = Handshake::dial(socket, attempt.deadline, target, peer, attempt.candidate).behind(knock);
     hands.shake(handshake, Interest::WRITE)
 }

@@ -28,6 +28,8 @@ pub(super) enum Failure {
     TakesNothing,
     NoWay,
     NoGateway,
+    /// Nobody is behind the door of a gateway.
+    NobodyBehind,
     NoCertificate,
     NoRandom,
     /// The poller has no room.
@@ -91,6 +93,7 @@ impl fmt::Display for Failure {
             Self::TakesNothing => "connected, but it takes no bytes",
             Self::NoWay => "the gateways have no way to it",
             Self::NoGateway => "there is no gateway, or the system has no random numbers",
+            Self::NobodyBehind => "the gateway there does not reach it, or it has ended",
             Self::NoCertificate => "this process has no certificate",
             Self::NoRandom => "the system has no random numbers",
             Self::Unwatched => "the system watches no more connections",

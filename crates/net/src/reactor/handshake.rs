@@ -9,6 +9,8 @@ use isthmus_identity::Identity;
 use isthmus_link::handshake::{self, Cover, Process, Target, Then, Turn};
 use isthmus_link::line::By;
 use isthmus_transport::Peer;
+use isthmus_wire::entry;
+use isthmus_wire::gate::{HERE, Key};
 use isthmus_wire::hello::{MAX_CREDENTIAL, Purpose};
 use isthmus_wire::place::Rank;
 use rustls::pki_types::CertificateDer;
@@ -100,11 +102,15 @@ pub(super) struct Handshake {
     /// Whom we dialled, and which of its addresses.
     pub(super) dialled: Option<(Peer, usize)>,
     pub(super) watched: Interest,
+    /// What is knocked with first.
+    knock: Option<Key>,
     wire: Wire,
 }
 
 enum Wire {
     Connecting(OwnedFd),
+    /// A gateway is about to say whether it leads there.
+    Knocking(OwnedFd),
     Plain(OwnedFd),
     Tls(Box<Secure>),
     /// It was taken out.
@@ -118,6 +124,7 @@ impl Handshake {
             machine: handshake::Handshake::accept(now),
             dialled: None,
             watched: Interest::READ,
+            knock: None,
             wire: Wire::Plain(socket),
         }
     }
@@ -128,8 +135,14 @@ impl Handshake {
             machine: handshake::Handshake::dial(deadline, target),
             dialled: Some((peer, candidate)),
             watched: Interest::WRITE,
+            knock: None,
             wire: Wire::Connecting(socket),
         }
+    }
+
+    /// The same through the door of a gateway, if there is something to knock with.
+    pub(super) fn behind(self, knock: Option<Key>) -> Self {
+        Self { knock, ..self }
     }
 
     /// When it should be over.
@@ -154,7 +167,7 @@ impl Handshake {
 
     pub(super) fn socket(&self) -> Option<BorrowedFd<'_>> {
         match &self.wire {
-            Wire::Connecting(socket) | Wire::Plain(socket) => Some(socket.as_fd()),
+            Wire::Connecting(socket) | Wire::Knocking(socket) | Wire::Plain(socket) => Some(socket.as_fd()),
             Wire::Tls(secure) => Some(secure.socket.as_fd()),
             Wire::Gone => None,
         }
@@ -167,7 +180,7 @@ impl Handshake {
                 read: true,
                 write: secure.full(),
             },
-            Wire::Plain(_) | Wire::Gone => Interest::READ,
+            Wire::Knocking(_) | Wire::Plain(_) | Wire::Gone => Interest::READ,
         }
     }
 
@@ -175,7 +188,8 @@ impl Handshake {
     pub(super) fn advance(&mut self, cx: &mut Context<'_>) -> Result<Outcome, Failure> {
         loop {
             let turn = match &mut self.wire {
-                Wire::Connecting(_) => Some(self.connected(cx)?),
+                Wire::Connecting(_) => self.connected(cx)?,
+                Wire::Knocking(_) => self.let_through(cx)?,
                 Wire::Plain(socket) => plain(&mut self.machine, cx, socket)?,
                 Wire::Tls(secure) => sealed(&mut self.machine, cx, secure)?,
                 Wire::Gone => return Err(Failure::Bug("a handshake went on after its end")),
@@ -189,13 +203,36 @@ impl Handshake {
         }
     }
 
-    fn connected(&mut self, cx: &Context<'_>) -> Result<Turn, Failure> {
+    /// What is said first; `None`: it is knocked.
+    fn connected(&mut self, cx: &Context<'_>) -> Result<Option<Turn>, Failure> {
         if let Wire::Connecting(socket) = std::mem::replace(&mut self.wire, Wire::Gone) {
             socket::connected(&socket)?;
             socket::tune(&socket);
+            if let Some(key) = self.knock.take() {
+                say(&socket, &entry::knock(&key))?;
+                self.wire = Wire::Knocking(socket);
+                return Ok(None);
+            }
             self.wire = Wire::Plain(socket);
         }
-        Ok(cx.ask(None, |process| self.machine.handle_connected(process))?)
+        Ok(Some(cx.ask(None, |process| self.machine.handle_connected(process))?))
+    }
+
+    /// The same, once the gateway has said that it leads there.
+    fn let_through(&mut self, cx: &Context<'_>) -> Result<Option<Turn>, Failure> {
+        let Wire::Knocking(socket) = &self.wire else {
+            return Err(Failure::Bug("nobody has knocked"));
+        };
+        let mut said = [0];
+        match socket::receive(socket, &mut said)? {
+            None => return Ok(None),
+            Some(1) if said == [HERE] => {}
+            Some(_) => return Err(Failure::NobodyBehind),
+        }
+        if let Wire::Knocking(socket) = std::mem::replace(&mut self.wire, Wire::Gone) {
+            self.wire = Wire::Plain(socket);
+        }
+        Ok(Some(cx.ask(None, |process| self.machine.handle_connected(process))?))
     }
 
     /// Does what the machine wants. An outcome ends it.
@@ -203,7 +240,7 @@ impl Handshake {
         if !turn.say.is_empty() {
             match &mut self.wire {
                 Wire::Tls(secure) => secure.write_short(&turn.say)?,
-                Wire::Connecting(socket) | Wire::Plain(socket) => say(socket, &turn.say)?,
+                Wire::Connecting(socket) | Wire::Knocking(socket) | Wire::Plain(socket) => say(socket, &turn.say)?,
                 Wire::Gone => {}
             }
         }
@@ -220,7 +257,9 @@ impl Handshake {
                 let proven = match std::mem::replace(&mut self.wire, Wire::Gone) {
                     Wire::Plain(socket) => Proven::Plain(socket),
                     Wire::Tls(secure) => Proven::Wide { secure, early, purpose },
-                    Wire::Connecting(_) | Wire::Gone => return Err(Failure::Bug("what is not there was proven")),
+                    Wire::Connecting(_) | Wire::Knocking(_) | Wire::Gone => {
+                        return Err(Failure::Bug("what is not there was proven"));
+                    }
                 };
                 Outcome::Proven(cx.peer(peer)?, proven)
             }

@@ -94,6 +94,7 @@ pub(crate) fn config_of(
         identity: Some(identity(authority, me.0)),
         listener,
         paths: Default::default(),
+        doors: Default::default(),
         area: Arc::new(|rank| rank.0),
         dial_time: Config::DIAL_TIME,
         away_time: Config::AWAY_TIME,

@@ -9,6 +9,8 @@ pub const WISH_DIAL: u8 = 0;
 pub const WISH_MEASURE: u8 = 2;
 /// Wish of a process: a stream to the other process that makes way for others ([`WISH_STREAM`]).
 pub const WISH_BULK: u8 = 3;
+/// Wish of a process: to say which keys lead where ([`crate::gate`]).
+pub const WISH_LEAD: u8 = 4;
 
 /// Most threads of a gateway that carry.
 pub const MAX_THREADS: u8 = 8;
