@@ -97,34 +97,11 @@ prk() {
     done
 }
 
-# DIY's tests of windows and of what stands on them: blocks that move between processes, asked for and handed on.
-diy() {
-    checks="mpi-window dynamic-assigner dynamic-balance collective-balance sampling-balance rexchange iexchange"
-    if sources_of diy diatomic diy fd67ad618123f71c0e164c68a0fbc44be0a5260b; then
-        built diy "mkdir b && cd b && cmake .. -DCMAKE_C_COMPILER=mpicc -DCMAKE_CXX_COMPILER=mpicxx -DCMAKE_CXX_FLAGS=-O0 -Dthreads=ON -Dbuild_examples=OFF &&
-            make -j$jobs $(for check in $checks; do printf '%s-test ' "$check"; done)"
-    fi
-    : >"$work/diy.out"
-    for check in $checks; do
-        status=0
-        there "cd '$work/diy/b/tests' && mpiexec -n 4 ./$check-test" >>"$work/diy.out" 2>&1 || status=$?
-        verdict diy "$check" $status
-    done
-}
-
-# forest CODE OPTION...: the tests of p4est, which adapts forests of octrees, and of its library libsc, which makes arrays that a node shares in
-# seven ways, three of which are windows. One build by CMake has both; the options choose among its tests.
-forest() {
-    suite=$1
-    shift
-    if sources_of forest cburstedde p4est 2296a990d8b6b54731a63be0ba5bc17b08cd1f3d; then
-        unpack forest/sc cburstedde libsc f8c5099bd5ad553c1bf6e34dc7b6c290f3cc3cca
-        for part in forest forest/sc; do echo 2.8.7 >"$work/$part/.tarball-version"; done
-        built forest "mkdir b && cd b && cmake .. -DCMAKE_C_COMPILER=mpicc -DCMAKE_C_FLAGS=-O1 -DP4EST_ENABLE_MPI=ON -DSC_ENABLE_MPI=ON \
-            -Dmpi=ON -DP4EST_BUILD_EXAMPLES=OFF -DSC_BUILD_EXAMPLES=OFF -DMPIEXEC_EXECUTABLE='$work/bin/mpiexec' -DMPIEXEC_MAX_NUMPROCS=4 -DMPIEXEC_NUMPROC_MAX=4 &&
-            make -j$jobs"
-    fi
-    there "cd '$work/forest/b' && ctest --timeout 300 $*" >"$work/$suite.out" 2>&1 || true
+# tests SUITE DIRECTORY OPTION...: the tests that CMake has made there, chosen by options of ctest. Each is a check.
+tests() {
+    suite=$1 directory=$2
+    shift 2
+    there "cd '$work/$directory' && ctest --timeout 300 $*" >"$work/$suite.out" 2>&1 || true
     sed -n 's/^ *[0-9]*\/[0-9]* Test *#[0-9]*: \([^ ]*\) \.*\(.*\)/\1 \2/p' "$work/$suite.out" >"$work/$suite.tests"
     [ -s "$work/$suite.tests" ] || verdict "$suite" ctest 1
     while read -r check outcome; do
@@ -132,6 +109,33 @@ forest() {
         case $outcome in *Passed*) status=0 ;; esac
         verdict "$suite" "$check" $status
     done <"$work/$suite.tests"
+}
+# What CMake needs to know of processes: at most four.
+four="-DMPIEXEC_EXECUTABLE='$work/bin/mpiexec' -DMPIEXEC_MAX_NUMPROCS=4 -DMPIEXEC_NUMPROC_MAX=4"
+
+# DIY's tests, of up to 4 ranks, of windows and of what stands on them: blocks that move between processes, asked for and handed on.
+diy() {
+    checks="mpi-window dynamic-assigner dynamic-balance collective-balance sampling-balance rexchange iexchange"
+    if sources_of diy diatomic diy fd67ad618123f71c0e164c68a0fbc44be0a5260b; then
+        built diy "mkdir b && cd b && cmake .. -DCMAKE_C_COMPILER=mpicc -DCMAKE_CXX_COMPILER=mpicxx -DCMAKE_CXX_FLAGS=-O0 -Dthreads=ON -Dbuild_examples=OFF &&
+            make -j$jobs $(for check in $checks; do printf '%s-test ' "$check"; done)"
+    fi
+    tests diy diy/b "-R '^($(echo "$checks" | tr ' ' '|'))-test-p'"
+}
+
+# forest CODE OPTION...: the tests of p4est, which adapts forests of octrees, and of its library libsc, which makes arrays that a node shares in
+# seven ways, three of which are windows. One build by CMake has both; the options choose among its tests.
+forest() {
+    if sources_of forest cburstedde p4est 2296a990d8b6b54731a63be0ba5bc17b08cd1f3d; then
+        unpack forest/sc cburstedde libsc f8c5099bd5ad553c1bf6e34dc7b6c290f3cc3cca
+        for part in forest forest/sc; do echo 2.8.7 >"$work/$part/.tarball-version"; done
+        built forest "mkdir b && cd b && cmake .. -DCMAKE_C_COMPILER=mpicc -DCMAKE_C_FLAGS=-O1 -DP4EST_ENABLE_MPI=ON -DSC_ENABLE_MPI=ON \
+            -Dmpi=ON -DP4EST_BUILD_EXAMPLES=OFF -DSC_BUILD_EXAMPLES=OFF $four &&
+            make -j$jobs"
+    fi
+    code=$1
+    shift
+    tests "$code" forest/b "$*"
 }
 libsc() { forest libsc -L libsc; }
 p4est() { forest p4est -LE libsc; }
