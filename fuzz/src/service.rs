@@ -166,7 +166,10 @@ pub(crate) fn control(body: &[u8]) {
 pub(crate) fn control_bodies() -> Vec<Vec<u8>> {
     let requests = [
         Request::Status,
-        Request::Signal(10),
+        Request::Signal {
+            number: 10,
+            site: "lab+1".into(),
+        },
         Request::End,
         Request::Edit {
             site: "a".to_owned(),
