@@ -16,11 +16,11 @@ static void meet(MPI_Comm inter, int high)
     collective(inter);
     merged(inter, high);
     collective(inter);
-    MPI_File file = getenv("ISTHMUS_TEST_KEPT") ? MPI_FILE_NULL : opened_on_both(inter, high);
+    MPI_File alone, file = getenv("ISTHMUS_TEST_KEPT") ? MPI_FILE_NULL : opened_on_both(inter, high, &alone);
     OK(MPI_Comm_disconnect(&inter));
     CHECK(inter == MPI_COMM_NULL);
     if (file != MPI_FILE_NULL)
-        used_after(file);
+        used_after(file, alone);
 }
 
 /* The port name is significant at the root only. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What two groups of different jobs do with each other once they have an intercommunicator. */
 #include "check.h"
+#include <isthmus.h>
 #include <unistd.h>
 
 enum { SEVERAL = 3, LONG = 1 << 18 };
@@ -305,7 +306,7 @@ static inline void withheld(MPI_Comm all)
 }
 
 /* A file that is still open when the groups disconnect keeps its processes connected until it is closed. */
-static inline MPI_File opened_on_both(MPI_Comm inter, int high)
+static inline MPI_File opened_on_both(MPI_Comm inter, int high, MPI_File *alone)
 {
     MPI_Comm all;
     MPI_File file;
@@ -313,11 +314,13 @@ static inline MPI_File opened_on_both(MPI_Comm inter, int high)
     OK(MPI_Intercomm_merge(inter, high, &all));
     name_for_all(all, "kept", name, sizeof name);
     OK(MPI_File_open(all, name, MPI_MODE_RDWR | MPI_MODE_CREATE | MPI_MODE_DELETE_ON_CLOSE, MPI_INFO_NULL, &file));
+    OK(MPI_Barrier(all));
+    OK(MPI_File_open(MPI_COMM_SELF, name, MPI_MODE_RDWR, MPI_INFO_NULL, alone));
     OK(MPI_Comm_free(&all));
     return file;
 }
 
-static inline void used_after(MPI_File file)
+static inline void used_after(MPI_File file, MPI_File alone)
 {
     int rank, value = -1;
     MPI_Group group;
@@ -329,6 +332,75 @@ static inline void used_after(MPI_File file)
     OK(MPI_File_read_ordered(file, &value, 1, MPI_INT, MPI_STATUS_IGNORE));
     CHECK(value == rank);
     OK(MPI_File_close(&file));
+    /* Who has it open by itself at the other job is the last one that is connected. */
+    OK(MPI_File_write_at(alone, rank * sizeof rank, &rank, 1, MPI_INT, MPI_STATUS_IGNORE));
+    OK(MPI_File_close(&alone));
+}
+
+/* Communicators of groups with members of both jobs, without a communicator of all. */
+static inline void from_groups(MPI_Comm inter, MPI_Comm all)
+{
+    MPI_Group everybody, local, remote;
+    MPI_Comm again, between;
+    int rank, size, sum, result, mine;
+    OK(MPI_Comm_rank(all, &rank));
+    OK(MPI_Comm_size(all, &size));
+    OK(MPI_Comm_rank(inter, &mine));
+    OK(MPI_Comm_group(all, &everybody));
+    OK(MPI_Comm_create_from_group(everybody, "both", MPI_INFO_NULL, MPI_ERRORS_RETURN, &again));
+    OK(MPI_Comm_compare(all, again, &result));
+    CHECK(result == MPI_CONGRUENT);
+    OK(MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, again));
+    CHECK(sum == size * (size - 1) / 2);
+    OK(MPI_Comm_free(&again));
+    OK(MPI_Comm_group(inter, &local));
+    OK(MPI_Comm_remote_group(inter, &remote));
+    OK(MPI_Intercomm_create_from_groups(local, 0, remote, 0, "between", MPI_INFO_NULL, MPI_ERRORS_RETURN, &between));
+    if (mine == 0)
+        OK(MPI_Sendrecv(&rank, 1, MPI_INT, 0, 3, &result, 1, MPI_INT, 0, 3, between, MPI_STATUS_IGNORE));
+    OK(MPI_Barrier(between));
+    OK(MPI_Comm_disconnect(&between));
+    OK(MPI_Group_free(&remote));
+    OK(MPI_Group_free(&local));
+    OK(MPI_Group_free(&everybody));
+}
+
+static void doubled(isthmus_call *call, const void *data, MPI_Count bytes, void *user)
+{
+    int value = 2 * *(const int *)data;
+    (void)user;
+    CHECK(bytes == sizeof value);
+    OK(isthmus_call_reply(call, &value, sizeof value));
+}
+
+/* Requests to processes of both jobs, by rank and by pointers that have come in messages. */
+static inline void asked(MPI_Comm all)
+{
+    int rank, size, value;
+    isthmus_handler handler;
+    isthmus_pointer mine, *every;
+    OK(MPI_Comm_rank(all, &rank));
+    OK(MPI_Comm_size(all, &size));
+    OK(isthmus_handler_register("doubled", doubled, NULL, ISTHMUS_SHORT, &handler));
+    OK(isthmus_pointer_to_process(rank, all, &mine));
+    every = malloc(size * sizeof *every);
+    OK(MPI_Allgather(&mine, ISTHMUS_POINTER_BYTES, MPI_BYTE, every, ISTHMUS_POINTER_BYTES, MPI_BYTE, all));
+    for (int other = 0; other < size; other++) {
+        MPI_Request request;
+        isthmus_pointer seen;
+        value = -1;
+        OK(isthmus_pointer_to_process(other, all, &seen));
+        CHECK(memcmp(&seen, &every[other], sizeof seen) == 0);
+        OK(isthmus_request_ask_to(&other, sizeof other, &value, sizeof value, &every[other], handler, 0, &request));
+        OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+        CHECK(value == 2 * other);
+        OK(isthmus_request_ask(&rank, sizeof rank, &value, sizeof value, other, handler, all, 0, &request));
+        OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+        CHECK(value == 2 * rank);
+    }
+    OK(MPI_Barrier(all));
+    OK(isthmus_handler_unregister(&handler));
+    free(every);
 }
 
 /* All of both groups in one communicator. */
@@ -386,6 +458,8 @@ static inline void merged(MPI_Comm inter, int high)
     OK(MPI_Comm_size(node, &result));
     CHECK(result <= size);
     exposed(copy, result == size);
+    from_groups(inter, copy);
+    asked(copy);
     if (getenv("ISTHMUS_TEST_KEPT")) {
         withheld(copy);
     } else {

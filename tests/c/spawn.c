@@ -2,9 +2,18 @@
 /* Spawning: children have their own world, find their parents, talk to them, and leave; what cannot start is told. */
 /* ranks: 1 2 3 */
 
-#include "check.h"
+#include "connect.h"
 
 static int rank, size;
+
+/* Parents and children have files together. */
+static void together(MPI_Comm inter, int high)
+{
+    MPI_Comm all;
+    OK(MPI_Intercomm_merge(inter, high, &all));
+    stored(all, "family");
+    OK(MPI_Comm_free(&all));
+}
 
 static void child(MPI_Comm parents)
 {
@@ -19,6 +28,7 @@ static void child(MPI_Comm parents)
     OK(MPI_Send(&mine, 1, MPI_INT, 0, 5, parents));
     OK(MPI_Allreduce(&rank, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
     CHECK(all == size * (size - 1) / 2);
+    together(parents, 1);
     MPI_Comm again;
     OK(MPI_Comm_get_parent(&again));
     CHECK(again == parents && remote > 0);
@@ -44,6 +54,7 @@ static void parents(MPI_Comm children, int expected, int sum)
         }
         CHECK(sum == 0);
     }
+    together(children, 0);
     OK(MPI_Comm_disconnect(&children));
     CHECK(children == MPI_COMM_NULL);
 }

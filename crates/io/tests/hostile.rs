@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use isthmus_abi::constants as abi;
-use isthmus_core::comm;
+use isthmus_core::comm::{self, Whereabouts};
 use isthmus_core::info::Info;
 use isthmus_core::world::World;
 use isthmus_datatype::Representation;
@@ -253,7 +253,7 @@ impl Stage {
     /// The host has lost the peer, for a reason with this word.
     fn loses(&mut self, liar: Peer, word: &str) {
         let memory = OwnMemory::new(0, 8);
-        let channel = self.world.files();
+        let channel = Whereabouts::in_world(self.world).files();
         let buffer = ReceiveBuffer::contiguous(memory.memory(), 0, 8);
         let engine = self.world.engine();
         let request = engine.lock().irecv(&channel, Some(liar.number()), Some(77), buffer);

@@ -43,6 +43,8 @@ pub(crate) const AREA: u32 = 10;
 pub(crate) const FILES: u32 = 12;
 /// The same of members of a meeting: from the beginning of its block.
 pub(crate) const FILES_OF_ALL: u32 = 8;
+/// Context of the messages that construct communicators from groups of members of a meeting, counted likewise.
+pub(crate) const GROUPS_OF_ALL: u32 = 10;
 /// First context that a process owns.
 const FIRST: u32 = 16;
 /// Behind the last context that a process of the job owns.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use isthmus_abi::constants as abi;
 
 use crate::comm::create::{self, string_tag};
-use crate::comm::{Blueprint, Comm, is_joined, joined};
+use crate::comm::{Blueprint, Comm, Whereabouts, is_joined};
 use crate::context::{self, Numbers};
 use crate::errhandler::ErrorHandler;
 use crate::error::Result;
@@ -128,7 +128,7 @@ pub fn create_from_groups(
     let meeting = || {
         let (remote, rank) = remote()?;
         let other = usize::try_from(rank).ok().and_then(|r| remote.members().get(r));
-        let Some(&other) = other.filter(|&&other| other != world.me()) else {
+        let Some(&other) = other.filter(|&&peer| peer != world.me()) else {
             fail!(
                 abi::MPI_ERR_RANK,
                 argument("remote_leader"),
@@ -136,21 +136,14 @@ pub fn create_from_groups(
                 remote.size()
             )
         };
-        let tag = string_tag(tag, &[]);
-        let is_joined = is_joined(&local) || world.ranks_of(&remote).len() < remote.size();
-        if let Some(other) = world.rank_of(other) {
-            return Ok(Meeting {
-                side: Side::of_job(world, tag),
-                other,
-                is_joined,
-            });
-        }
-        let leaders = Group::new([world.me(), other]);
-        let meeting = joined::that_connects(world, &leaders)?;
+        let leaders = Whereabouts::of_group(world, &Group::new([world.me(), other]))?;
+        let Some(place) = leaders.rank_of(other) else {
+            fail!(abi::MPI_ERR_INTERN, "a process is not among those who have met");
+        };
         Ok(Meeting {
-            side: Side::of(&joined::of_meeting(&meeting), tag),
-            other: meeting.places_of(&leaders)[1],
-            is_joined,
+            side: Side::among(&leaders, string_tag(tag, &[])),
+            other: place,
+            is_joined: leaders.have_met() || is_joined(&local) || world.ranks_of(&remote).len() < remote.size(),
         })
     };
     bridge(world, &local, leader, meeting, None)

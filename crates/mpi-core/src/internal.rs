@@ -7,14 +7,14 @@
 use isthmus_datatype::raw::OwnMemory;
 use isthmus_datatype::{Basic, Datatype};
 use isthmus_engine::{
-    Binding, Block, BoundBuffer, Channel, Context, EngineError, Guard, Members, Mode, Next, ReceiveBuffer, Request,
-    SendBuffer, Short, Special,
+    Binding, Block, BoundBuffer, Channel, Context, EngineError, Guard, Mode, Next, ReceiveBuffer, Request, SendBuffer,
+    Short,
 };
 use isthmus_schedule::{Blocks, Call, Operation};
 
 use crate::collective::planned::{Planned, Role};
 use crate::collective::set_up;
-use crate::comm::Comm;
+use crate::comm::{Comm, Whereabouts};
 use crate::context;
 use crate::error::Result;
 use crate::world::World;
@@ -195,22 +195,10 @@ impl Side {
         Self { channel, tag, of }
     }
 
-    /// Among processes of the job, who go by their world ranks. `tag`: all that agrees on the call.
-    pub(crate) fn of_job(world: &World, tag: i32) -> Self {
-        let members = Members::Range {
-            first: world.peer(0),
-            count: world.size(),
-        };
-        let channel = Channel {
-            context: world.context(context::GROUPS),
-            rank: world.rank(),
-            members,
-            slab: None,
-            node: None,
-            special: Special::none(),
-            notes: None,
-        };
+    /// Among processes who go by their ranks there. `tag`: all that agrees on the call.
+    pub(crate) fn among(all: &Whereabouts<'_>, tag: i32) -> Self {
         let of = None;
+        let channel = all.groups();
         Self { channel, tag, of }
     }
 

@@ -4,9 +4,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use isthmus_engine::{
-    Channel, Completion, Context, Engine, Job, Members, NativeComm, Operation, Peer, Request, Shared, Special,
-};
+use isthmus_engine::{Completion, Context, Engine, Job, NativeComm, Operation, Peer, Request, Shared};
 use isthmus_schedule as schedule;
 use isthmus_schedule::Overrides;
 use isthmus_topology::{Known, Topology};
@@ -16,7 +14,7 @@ use isthmus_wire::place::{Place, PlaceTable};
 use crate::asker::Asker;
 use crate::carrying::Carrying;
 use crate::chosen::Choices;
-use crate::context::{self, Contexts};
+use crate::context::Contexts;
 use crate::error::Result;
 use crate::group::Group;
 use crate::links::known::WorldLinks;
@@ -260,22 +258,6 @@ impl World {
     /// The vendor MPI's communicator of all processes, for who asks first.
     pub(crate) fn take_native(&self) -> Option<NativeComm> {
         self.native.lock().unwrap_or_else(PoisonError::into_inner).take()
-    }
-
-    /// Messages about files between any processes of the job, who go by their ranks in MPI_COMM_WORLD.
-    pub fn files(&self) -> Channel {
-        Channel {
-            context: self.context(context::FILES),
-            rank: self.rank,
-            members: Members::Range {
-                first: self.peer(0),
-                count: self.size(),
-            },
-            slab: None,
-            node: None,
-            special: Special::none(),
-            notes: None,
-        }
     }
 
     /// The context of this world with this number.

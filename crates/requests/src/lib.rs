@@ -24,6 +24,6 @@ mod take;
 pub use call::{Call, copy};
 pub use handlers::Function;
 pub use isthmus_wire::requests::{MAX_BYTES, POINTER_BYTES, Pointer, Target};
-pub use pointer::words;
+pub use pointer::{owner, to_process, words};
 pub use requests::Requests;
 pub use send::{Data, Reply, To};

@@ -3,17 +3,23 @@
 
 use isthmus_abi::constants as abi;
 use isthmus_core::error::Result;
-use isthmus_core::fail;
 use isthmus_core::world::World;
-use isthmus_engine::{Job, Peer, Processes};
+use isthmus_core::{fail, joining};
+use isthmus_engine::Peer;
 use isthmus_wire::requests::{Pointer, Target, job_number};
 
-/// A pointer to a process.
-pub(crate) fn to_peer(processes: &Processes, peer: Peer) -> Result<Pointer> {
-    let known = processes.process(peer);
-    let named = known.and_then(|process| Some((process, processes.job_name(process.job)?)));
-    let Some((process, job)) = named else {
-        fail!(abi::MPI_ERR_INTERN, "a process is in no job; this is a bug in Isthmus");
+/// What stands for a world, which all processes that are connected call alike.
+fn number(world: &[u8; 16]) -> u64 {
+    job_number(&format!("{:032x}", u128::from_be_bytes(*world)))
+}
+
+/// A pointer to a process, for any thread.
+pub fn to_process(world: &World, peer: Peer) -> Result<Pointer> {
+    let Some(name) = joining::name_of(world, peer) else {
+        fail!(
+            abi::MPI_ERR_RANK,
+            "the process is of another job, with which this one is connected no more"
+        );
     };
     let nowhere = Target {
         region: 0,
@@ -21,34 +27,20 @@ pub(crate) fn to_peer(processes: &Processes, peer: Peer) -> Result<Pointer> {
         length: 0,
     };
     Ok(Pointer {
-        job: job_number(&job),
-        rank: process.rank.0,
+        job: number(&name.world),
+        rank: name.rank,
         target: nowhere,
     })
 }
 
-/// The process that a pointer names.
-pub(crate) fn owner(world: &World, processes: &Processes, pointer: &Pointer) -> Result<Peer> {
-    let names = |job| {
-        processes
-            .job_name(job)
-            .is_some_and(|name| job_number(&name) == pointer.job)
-    };
-    if names(Job::OWN) && pointer.rank < world.size() {
-        return Ok(world.peer(pointer.rank));
-    }
-    // Of another job that this process has met.
-    let mut all = (0..processes.count()).map(Peer::new);
-    let found = all.find(|&peer| {
-        let process = processes.process(peer);
-        process.is_some_and(|process| process.rank.0 == pointer.rank && names(process.job))
-    });
-    match found {
+/// The process that a pointer names, for any thread.
+pub fn owner(world: &World, pointer: &Pointer) -> Result<Peer> {
+    match joining::named(world, pointer.rank, |world| number(world) == pointer.job) {
         Some(peer) => Ok(peer),
         None => fail!(
             abi::MPI_ERR_RANK,
             argument("to"),
-            "is {}, a process that this one does not know",
+            "is {}, a process that this one does not know, or is connected with no more",
             words(pointer)
         ),
     }

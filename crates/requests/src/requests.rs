@@ -3,18 +3,15 @@
 
 use std::sync::Arc;
 
-use isthmus_abi::constants as abi;
 use isthmus_core::error::{Error, Result};
-use isthmus_core::fail;
 use isthmus_core::world::World;
-use isthmus_engine::{Caller, Maker, Members, Peer};
+use isthmus_engine::{Caller, Maker, Members};
 use isthmus_wire::frame::protocol;
-use isthmus_wire::requests::{Pointer, Target};
+use isthmus_wire::requests::Target;
 
 use crate::handlers::Function;
 use crate::machine::{Answers, Taker};
 use crate::origin::Work;
-use crate::pointer::{owner, to_peer};
 use crate::run::{run, send_out};
 use crate::state::{Desk, Out};
 
@@ -35,7 +32,6 @@ impl Requests {
     /// There is a world: handlers can be called.
     pub fn begin(&self, world: &'static World) {
         let _ = self.0.me.set((world.me(), world.rank()));
-        let _ = self.0.processes.set(world.engine().lock().processes().clone());
         let desk = self.0.clone();
         let callbacks = world.engine().callbacks();
         callbacks.provide(move |caller| run(&desk, world, caller));
@@ -45,28 +41,6 @@ impl Requests {
     pub fn register(&self, name: &str, function: Option<Function>, short: bool) -> Result<u32> {
         self.0.may_be_called("isthmus_handler_register")?;
         self.0.lock().handlers.add(name, function, short)
-    }
-
-    /// A pointer to a process, for any thread.
-    pub fn name(&self, peer: Peer) -> Result<Pointer> {
-        match self.0.processes.get() {
-            Some(processes) => to_peer(processes, peer),
-            None => fail!(
-                abi::MPI_ERR_INTERN,
-                "a pointer is made before there is a world; this is a bug in Isthmus"
-            ),
-        }
-    }
-
-    /// The process that a pointer names, for any thread.
-    pub fn owner(&self, world: &World, pointer: &Pointer) -> Result<Peer> {
-        match self.0.processes.get() {
-            Some(processes) => owner(world, processes, pointer),
-            None => fail!(
-                abi::MPI_ERR_INTERN,
-                "a pointer is used before there is a world; this is a bug in Isthmus"
-            ),
-        }
     }
 
     /// Memory that others may have pointers to, from now on; its number.

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::ThreadId;
 
 use isthmus_core::error::{Error, Result};
-use isthmus_engine::{Caller, Completion, Core, Peer, Processes, Request};
+use isthmus_engine::{Caller, Completion, Core, Peer, Request};
 use isthmus_wire::frame::protocol;
 use isthmus_wire::requests::Target;
 use isthmus_wire::rma::Failure;
@@ -34,7 +34,6 @@ pub(crate) struct Desk {
     /// Handlers have left something to be sent.
     pub(crate) has_out: AtomicBool,
     pub(crate) me: OnceLock<(Peer, u32)>,
-    pub(crate) processes: OnceLock<Arc<Processes>>,
 }
 
 /// A process to which this one sends.

@@ -7,7 +7,7 @@ use isthmus_abi::constants as abi;
 use isthmus_engine::Request;
 
 use super::blueprint::Blueprint;
-use super::{Comm, Near, are_near, joined, tuned};
+use super::{Comm, Near, Whereabouts, are_near, joined, tuned};
 use crate::context::{self, Numbers};
 use crate::error::{Error, Result};
 use crate::fail;
@@ -410,7 +410,8 @@ pub fn create_group(world: &World, comm: &Comm, group: &Group, tag: i32) -> Resu
 /// MPI_Comm_create_from_group: only the members of the group call, with the same tag.
 pub fn from_group(world: &World, group: &Group, tag: &str) -> Result<Arc<Comm>> {
     check_string_tag(tag)?;
-    let Some(blueprint) = Blueprint::new(world, group.clone()) else {
+    let all = Whereabouts::of_group(world, group)?;
+    let Some(blueprint) = all.blueprint(group.clone()) else {
         fail!(
             abi::MPI_ERR_GROUP,
             "this process is not a member of the group of {} processes",
@@ -418,19 +419,9 @@ pub fn from_group(world: &World, group: &Group, tag: &str) -> Result<Arc<Comm>> 
         )
     };
     world.engine().lock().underneath().mix();
-    let (blueprint, side, ranks) = match world.ranks_of(group) {
-        ranks if ranks.len() == group.size() => {
-            let side = Side::of_job(world, string_tag(tag, &ranks));
-            (blueprint, side, ranks)
-        }
-        _ => {
-            let meeting = joined::that_connects(world, group)?;
-            let ranks = meeting.places_of(group);
-            let side = Side::of(&joined::of_meeting(&meeting), string_tag(tag, &ranks));
-            (blueprint.of_meeting(meeting), side, ranks)
-        }
-    };
-    let take = || blueprint.contexts.take(false);
+    let ranks = all.ranks_of(group);
+    let side = Side::among(&all, string_tag(tag, &ranks));
+    let take = || all.contexts().take(false);
     let numbers = first_takes(world, &side, &ranks, blueprint.rank, take, tag.as_bytes())?;
     let comm = blueprint.build(context::granted(numbers)?);
     world.revocable.begins(world.engine(), &comm);

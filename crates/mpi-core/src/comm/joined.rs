@@ -3,12 +3,10 @@
 
 use std::sync::Arc;
 
-use isthmus_abi::constants as abi;
 use isthmus_topology::Topology;
 
 use super::Comm;
 use crate::context::Contexts;
-use crate::error::{Error, Result};
 use crate::group::Group;
 use crate::meeting::Meeting;
 use crate::meeting::bonds::Bond;
@@ -45,16 +43,6 @@ pub(crate) fn stay_connected(comm: &Comm) {
 /// Whether members may be of several jobs: it was made by MPI_Comm_connect and the like, or of such a communicator.
 pub fn is_joined(comm: &Comm) -> bool {
     comm.joined.is_some()
-}
-
-/// How processes of several jobs, who have no communicator of their own, talk to each other.
-pub(crate) fn that_connects(world: &World, group: &Group) -> Result<Arc<Meeting>> {
-    world.abroad().meetings.that_connects(group).ok_or_else(|| {
-        Error::new(
-            abi::MPI_ERR_GROUP,
-            "its processes are of several jobs, and no communicator connects all of them: it was disconnected",
-        )
-    })
 }
 
 /// The contexts from which this process takes those of communicators that are made of this one.

@@ -66,6 +66,26 @@ impl<'w> Whereabouts<'w> {
         }
     }
 
+    /// Of the members of a group: its world, or where all of them have met.
+    pub(crate) fn of_group(world: &'w World, group: &Group) -> Result<Self> {
+        let is_ours = group.members().iter().all(|&peer| world.rank_of(peer).is_some());
+        if is_ours {
+            return Ok(Self::in_world(world));
+        }
+        match world.abroad().meetings.of_all(group) {
+            Some(meeting) => Ok(Self {
+                world,
+                meeting: Some(meeting),
+            }),
+            None => fail!(
+                abi::MPI_ERR_GROUP,
+                "the group of {} processes has members of several jobs that do not have one communicator (MPI_Comm_connect, \
+                 MPI_Comm_spawn), or have disconnected it",
+                group.size()
+            ),
+        }
+    }
+
     /// By the number that [`Whereabouts::number`] has given.
     pub fn numbered(world: &'w World, number: u32) -> Option<Self> {
         if number == 0 {
@@ -157,20 +177,44 @@ impl<'w> Whereabouts<'w> {
 
     /// For messages about files between any of them.
     pub fn files(&self) -> Channel {
-        let Some(meeting) = &self.meeting else {
-            return self.world.files();
+        self.channel(context::FILES, context::FILES_OF_ALL)
+    }
+
+    /// For messages that construct communicators from groups.
+    pub(crate) fn groups(&self) -> Channel {
+        self.channel(context::GROUPS, context::GROUPS_OF_ALL)
+    }
+
+    /// Between any of them. `own`: the context in a world; `of_all`: that of those who have met, in their block.
+    fn channel(&self, own: u32, of_all: u32) -> Channel {
+        let (context, rank, members) = match &self.meeting {
+            Some(meeting) => {
+                let members = Members::of(meeting.group().members());
+                (meeting.contexts().block() + of_all, meeting.me(), members)
+            }
+            None => {
+                let (first, count) = (self.world.peer(0), self.world.size());
+                (own, self.world.rank(), Members::Range { first, count })
+            }
         };
         Channel {
-            context: meeting
-                .contexts()
-                .named(meeting.contexts().block() + context::FILES_OF_ALL),
-            rank: meeting.me(),
-            members: Members::of(meeting.group().members()),
+            context: self.world.context(context),
+            rank,
+            members,
             slab: None,
             node: None,
             special: Special::none(),
             notes: None,
         }
+    }
+
+    /// A communicator of these processes, who are among them; `None`: this one is not in the group.
+    pub(crate) fn blueprint(&self, group: Group) -> Option<Blueprint> {
+        let blueprint = Blueprint::new(self.world, group)?;
+        Some(match &self.meeting {
+            Some(meeting) => blueprint.of_meeting(meeting.clone()),
+            None => blueprint,
+        })
     }
 
     /// Whether one of them may name this context for a guest: it is one of its own. Nobody gets messages of a
@@ -180,7 +224,7 @@ impl<'w> Whereabouts<'w> {
     }
 
     /// From which this process takes those of communicators of theirs.
-    fn contexts(&self) -> &Arc<Contexts> {
+    pub(crate) fn contexts(&self) -> &Arc<Contexts> {
         match &self.meeting {
             Some(meeting) => meeting.contexts(),
             None => self.world.contexts(),
@@ -190,18 +234,14 @@ impl<'w> Whereabouts<'w> {
     /// A communicator of this process alone, of which others can be guests.
     pub fn alone(&self) -> Result<Arc<Comm>> {
         let me = self.world.me();
-        let Some(blueprint) = Blueprint::new(self.world, Group::new(vec![me])) else {
+        let Some(blueprint) = self.blueprint(Group::new(vec![me])) else {
             fail!(abi::MPI_ERR_INTERN, "this process is not in a group of itself");
         };
-        let contexts = self.contexts();
         let blueprint = Blueprint {
-            contexts: contexts.clone(),
-            joined: self.meeting.clone(),
-            links: Some(Arc::default()),
             hidden: true,
             ..blueprint
         };
-        Ok(blueprint.build(context::granted(contexts.take(false))?))
+        Ok(blueprint.build(context::granted(self.contexts().take(false))?))
     }
 
     /// A communicator of others for which this process is a guest. `context`: the number of theirs.

@@ -328,6 +328,26 @@ pub fn known(world: &World, other: [u8; 16], ranks: &Range<u32>) -> Vec<Peer> {
     world.abroad().meetings.of_world(other, ranks)
 }
 
+/// A process, as those of other jobs name it; `None`: this one is connected with it no more.
+pub fn name_of(world: &World, peer: Peer) -> Option<Name> {
+    match world.rank_of(peer) {
+        Some(rank) => Some(Name {
+            world: world.id(),
+            rank,
+        }),
+        None => world.abroad().meetings.name_of(peer),
+    }
+}
+
+/// The process with this rank in a world of which this is so: the own one, or that of a process that this one is
+/// connected with.
+pub fn named(world: &World, rank: u32, is_it: impl Fn(&[u8; 16]) -> bool) -> Option<Peer> {
+    if is_it(&world.id()) {
+        return (rank < world.size()).then(|| world.peer(rank));
+    }
+    world.abroad().meetings.named(rank, is_it)
+}
+
 /// Gets to know the members that are new here.
 fn begin(
     world: &World,

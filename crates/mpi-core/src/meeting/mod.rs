@@ -209,14 +209,29 @@ impl Meetings {
         wanted.map(|(_, &peer)| peer).collect()
     }
 
-    /// The one by which all of these are connected; all of them find the same.
-    pub(crate) fn that_connects(&self, group: &Group) -> Option<Arc<Meeting>> {
+    /// The name of a member of one.
+    pub(crate) fn name_of(&self, peer: Peer) -> Option<Name> {
+        self.all().iter().find_map(|meeting| meeting.name_of(peer))
+    }
+
+    /// A member with this rank in a world of which this is so.
+    pub(crate) fn named(&self, rank: u32, is_it: impl Fn(&[u8; 16]) -> bool) -> Option<Peer> {
         let all = self.all();
-        let connects = |meeting: &&Arc<Meeting>| {
+        let mut members = all
+            .iter()
+            .flat_map(|meeting| meeting.names.iter().zip(meeting.group.members().iter()));
+        let found = members.find(|(name, _)| name.rank == rank && is_it(&name.world));
+        found.map(|(_, &peer)| peer)
+    }
+
+    /// The one by which all members of a group are connected; all of them find the same.
+    pub(crate) fn of_all(&self, group: &Group) -> Option<Arc<Meeting>> {
+        let is_there = |meeting: &&Arc<Meeting>| {
             let places = meeting.places_of(group);
             places.len() == group.size() && meeting.bonds.hold(&places)
         };
-        all.iter().filter(connects).min_by_key(|meeting| meeting.id).cloned()
+        let all = self.all();
+        all.iter().filter(is_there).min_by_key(|meeting| meeting.id).cloned()
     }
 
     /// Names of all.

@@ -8,7 +8,7 @@ use isthmus_abi::constants as abi;
 use isthmus_abi::handles as h;
 use isthmus_core::error::Result;
 use isthmus_core::{fail, p2p};
-use isthmus_requests::{POINTER_BYTES, Pointer, Target as Memory, words};
+use isthmus_requests::{POINTER_BYTES, Pointer, Target as Memory, to_process, words};
 
 use crate::c::{In, Out, Target};
 use crate::call::call_in_handlers;
@@ -41,8 +41,8 @@ pub(crate) fn size(argument: &str, value: Aint) -> Result<u64> {
 
 /// Gives a pointer to memory of this process.
 pub(crate) fn give(pointer: Out<[u8; POINTER_BYTES]>, target: Memory) -> Result<()> {
-    let process = process::get()?;
-    let mut made = process.requests.name(process.world().me())?;
+    let world = process::world()?;
+    let mut made = to_process(world, world.me())?;
     made.target = target;
     pointer.set("pointer", made.encode())
 }
@@ -85,7 +85,7 @@ extern "C" fn isthmus_pointer_to_process(rank: c_int, comm: h::Comm, pointer: Ou
             );
         };
         let peer = comm.channel().members.peer(rank);
-        pointer.set("pointer", process::get()?.requests.name(peer)?.encode())
+        pointer.set("pointer", to_process(process::world()?, peer)?.encode())
     })
 }
 

@@ -11,7 +11,7 @@ use isthmus_abi::handles as h;
 use isthmus_core::error::Result;
 use isthmus_core::fail;
 use isthmus_engine::Peer;
-use isthmus_requests::{Call, POINTER_BYTES, Target};
+use isthmus_requests::{Call, POINTER_BYTES, Target, to_process};
 
 use crate::c::{Out, Source, count};
 use crate::call::call_in_handlers;
@@ -79,7 +79,7 @@ extern "C" fn isthmus_call_rank(call: usize, comm: h::Comm, rank: Out<c_int>) ->
 extern "C" fn isthmus_call_sender(call: usize, sender: Out<[u8; POINTER_BYTES]>) -> c_int {
     call_in_handlers("isthmus_call_sender", h::MPI_COMM_NULL, || {
         let source = with(call, |now| Ok(now.source))?;
-        sender.set("sender", process::get()?.requests.name(source)?.encode())
+        sender.set("sender", to_process(process::world()?, source)?.encode())
     })
 }
 

@@ -8,7 +8,7 @@ use isthmus_abi::handles as h;
 use isthmus_abi::{Count, Status};
 use isthmus_core::error::Result;
 use isthmus_core::p2p;
-use isthmus_requests::{Data, POINTER_BYTES, Reply, To};
+use isthmus_requests::{Data, POINTER_BYTES, Reply, To, owner};
 
 use super::flags;
 use super::pointer::pointer;
@@ -40,9 +40,8 @@ fn of_comm(rank: c_int, handle: h::Comm, handler: c_int, given: c_int) -> Result
 fn of_pointer(to: In<[u8; POINTER_BYTES]>, handler: c_int, given: c_int) -> Result<Option<To>> {
     let waits = flags(given, NOWAIT)? & NOWAIT == 0;
     let pointer = pointer("to", to)?;
-    let process = process::get()?;
     Ok(Some(To {
-        peer: process.requests.owner(process.world(), &pointer)?,
+        peer: owner(process::world()?, &pointer)?,
         rank: pointer.rank,
         target: Some(pointer.target).filter(|target| target.region != 0),
         handler: handler as u32,
