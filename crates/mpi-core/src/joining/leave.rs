@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use isthmus_engine::{Request, close_transport, retire_transport};
+use isthmus_engine::{Members, Request, close_transport, retire_transport};
 
 use crate::comm::create::string_tag;
 use crate::comm::{Comm, joined};
@@ -84,6 +84,7 @@ pub(super) fn undo(world: &World, meeting: &Arc<Meeting>) {
 /// Before MPI_Finalize, which is collective over all connected processes: waits for all that this one is still
 /// connected with, of other jobs. Whoever is lost is not waited for.
 pub fn wait_for_all(world: &World) {
+    part(world);
     let mut whole: Vec<(Comm, Request)> = Vec::new();
     let mut parts: Vec<([u8; 16], Vec<u32>, Comm)> = Vec::new();
     let all: Vec<Arc<Meeting>> = world.abroad().meetings.all().clone();
@@ -108,6 +109,22 @@ pub fn wait_for_all(world: &World) {
     for (_comm, request) in whole {
         _ = world.wait(request);
     }
+    for meeting in all.iter().filter(|meeting| meeting.bonds.is_empty()) {
+        wait_until_unused(world, meeting, &all);
+    }
+}
+
+/// Who has a meeting that is waited for: the list of all, and its copy.
+const WAITING: usize = 2;
+
+/// Members who have disconnected may still have a file open that they reach through this process.
+fn wait_until_unused(world: &World, meeting: &Arc<Meeting>, all: &[Arc<Meeting>]) {
+    let members = Members::of(meeting.group().members());
+    let through = all.iter().filter(|other| other.goes_through(meeting)).count();
+    world.engine().wait(|engine| {
+        let unused = Arc::strong_count(meeting) <= WAITING + through;
+        (unused || engine.lost_of(&members).is_some()).then_some(())
+    });
 }
 
 fn begin(world: &World, comm: Comm) -> Option<(Comm, Request)> {

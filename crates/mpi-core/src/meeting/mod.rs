@@ -57,7 +57,7 @@ pub(crate) struct Meeting {
     /// Who is connected by it.
     pub(crate) bonds: Arc<Bonds>,
     /// Those by whose transports members are reached that were known before.
-    _through: Vec<Arc<Self>>,
+    through: Vec<Arc<Self>>,
     _block: Block,
 }
 
@@ -86,7 +86,7 @@ impl Meeting {
             _held: started.held,
             shown: OnceLock::new(),
             bonds: Arc::default(),
-            _through: through,
+            through,
             _block: block,
         }
     }
@@ -128,6 +128,11 @@ impl Meeting {
     /// The name that no other meeting has.
     pub(crate) fn id(&self) -> [u8; 16] {
         self.id
+    }
+
+    /// Whether members are reached by connections of that one.
+    pub(crate) fn goes_through(&self, other: &Arc<Self>) -> bool {
+        self.through.iter().any(|through| Arc::ptr_eq(through, other))
     }
 
     /// The name of a member for processes of other jobs.
