@@ -159,9 +159,9 @@ impl Target {
 /// A process and memory of it. See the module for the layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pointer {
-    /// [`job_number`] of the job.
+    /// [`job_number`] of the name of its world.
     pub job: u64,
-    /// Rank in the MPI_COMM_WORLD of the job.
+    /// Rank in that MPI_COMM_WORLD.
     pub rank: u32,
     /// The memory.
     pub target: Target,
