@@ -36,6 +36,15 @@ pub enum Kind {
     Pair(Basic, Basic),
 }
 
+/// What is known of a basic.
+#[derive(Clone, Copy)]
+struct Row {
+    name: &'static str,
+    kind: Kind,
+    size: usize,
+    alignment: usize,
+}
+
 macro_rules! basics {
     ($($variant:ident = $handle:literal, $name:literal, $kind:expr, $size:expr, $alignment:expr;)*) => {
         /// A predefined datatype; the discriminant is its handle value.
@@ -57,12 +66,14 @@ macro_rules! basics {
                 }
             }
 
-            const fn row(self) -> (&'static str, Kind, usize, usize) {
-                match self {
-                    $(Self::$variant => ($name, $kind, $size, $alignment),)*
-                }
-            }
         }
+
+        /// What is known of each, at the low byte of its handle value: it is asked for with every operation.
+        const ROWS: &[Row; 256] = &{
+            let mut rows = [Row { name: "", kind: Kind::Packed, size: 0, alignment: 1 }; 256];
+            $(rows[$handle & 0xff] = Row { name: $name, kind: $kind, size: $size, alignment: $alignment };)*
+            rows
+        };
     };
 }
 
@@ -151,6 +162,11 @@ basics! {
 }
 
 impl Basic {
+    #[inline]
+    const fn row(self) -> &'static Row {
+        &ROWS[self as usize & 0xff]
+    }
+
     /// Handle value in the ABI.
     pub const fn handle(self) -> u32 {
         self as u32
@@ -158,22 +174,24 @@ impl Basic {
 
     /// Name of the constant; of two names for one value the older (as MPI_Type_get_name gives it).
     pub const fn name(self) -> &'static str {
-        self.row().0
+        self.row().name
     }
 
     /// What it holds.
+    #[inline]
     pub const fn kind(self) -> Kind {
-        self.row().1
+        self.row().kind
     }
 
     /// Bytes of data (padding excluded).
+    #[inline]
     pub const fn size(self) -> usize {
-        self.row().2
+        self.row().size
     }
 
     /// Alignment in a C structure, bytes.
     pub const fn alignment(self) -> usize {
-        self.row().3
+        self.row().alignment
     }
 
     /// Distance of two consecutive values in memory, bytes.
