@@ -4,8 +4,9 @@
 use std::sync::Arc;
 
 use isthmus_core::error::{Error, Result};
+use isthmus_core::joining;
 use isthmus_core::world::World;
-use isthmus_engine::{Caller, Maker, Members};
+use isthmus_engine::{Caller, Maker};
 use isthmus_wire::frame::protocol;
 use isthmus_wire::requests::Target;
 
@@ -66,10 +67,7 @@ impl Requests {
         run(&self.0, world, Caller::Program);
         let ran = || self.0.lock().ran - before;
         if wait && ran() == 0 {
-            let everybody = Members::Range {
-                first: world.peer(0),
-                count: world.size(),
-            };
+            let everybody = joining::connected(world);
             world.engine().wait(|engine| match ran() {
                 0 => engine.lost_of(&everybody).map(|lost| Err(Error::from(&lost))),
                 _ => Some(Ok(())),

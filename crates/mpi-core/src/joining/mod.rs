@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use isthmus_abi::constants as abi;
-use isthmus_engine::{Newcomers, Peer};
+use isthmus_engine::{Members, Newcomers, Peer};
 use isthmus_wire::joining::{MAX_ADDRESSES, MAX_MEETINGS, Member, Name, Offer, Terms, Verdict};
 
 use crate::comm::{Blueprint, Comm};
@@ -326,6 +326,17 @@ pub fn death_in(world: &World, other: [u8; 16]) -> Option<String> {
 /// Processes of another world, by their ranks there, that this one is or was connected with.
 pub fn known(world: &World, other: [u8; 16], ranks: &Range<u32>) -> Vec<Peer> {
     world.abroad().meetings.of_world(other, ranks)
+}
+
+/// All that this process is connected with: those of its world, and of others those that it has met.
+pub fn connected(world: &World) -> Members {
+    let mut all: Vec<Peer> = (0..world.size()).map(|rank| world.peer(rank)).collect();
+    for meeting in world.abroad().meetings.all().iter() {
+        all.extend(meeting.group().members().iter());
+    }
+    all.sort_unstable();
+    all.dedup();
+    Members::of(&Arc::from(all))
 }
 
 /// A process, as those of other jobs name it; `None`: this one is connected with it no more.
