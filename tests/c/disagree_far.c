@@ -5,7 +5,7 @@
    ranks: 2 4 */
 #include "check.h"
 
-enum { KEPT = 40, CASES = 10, INTER = CASES - 1, OPERATIONS = 16, MOST = 6, LONG = 60000 };
+enum { KEPT = 72, CASES = 10, INTER = CASES - 1, OPERATIONS = 16, MOST = 6, LONG = 60000 };
 
 static int rank, size;
 static double mine[4], all[64], from[MOST * LONG], into[MOST * LONG];

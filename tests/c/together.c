@@ -240,7 +240,7 @@ static void use(MPI_Comm which)
 
 static void communicators(void)
 {
-    enum { MANY = 40 };
+    enum { MANY = 80 }; /* More than a node has slabs for. */
     MPI_Comm all[MANY], half;
     for (int i = 0; i < 2 * MANY; i++) {
         OK(MPI_Comm_split(comm, rank % (i % 3 + 1), -rank, &half));

@@ -284,8 +284,9 @@ extern "C" fn isthmus_MPI_Comm_get_parent(parent: Out<h::Comm>) -> c_int {
     })
 }
 
-/// Frees a communicator; what is pending on it keeps what it needs by itself.
-fn free(comm: Out<h::Comm>) -> Result<()> {
+/// Frees a communicator; what is pending on it keeps what it needs by itself. `disconnected`: its members are connected
+/// by it no longer.
+fn free(comm: Out<h::Comm>, disconnected: bool) -> Result<()> {
     let handle = comm.get("comm")?;
     if handle == h::MPI_COMM_WORLD || handle == h::MPI_COMM_SELF {
         fail!(
@@ -294,8 +295,12 @@ fn free(comm: Out<h::Comm>) -> Result<()> {
             "is predefined, which cannot be freed"
         );
     }
-    if let Some(known) = find(handle)?.user().known_attributes() {
+    let freed = find(handle)?;
+    if let Some(known) = freed.user().known_attributes() {
         attribute::delete_all(known, handle.0)?;
+    }
+    if !disconnected {
+        joining::stay_connected(freed);
     }
     comm.set("comm", h::MPI_COMM_NULL)?;
     COMMS.remove(handle.0);
@@ -312,10 +317,7 @@ fn handle(comm: Out<h::Comm>) -> h::Comm {
 
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_Comm_free(comm: Out<h::Comm>) -> c_int {
-    call_on("MPI_Comm_free", handle(comm), || {
-        joining::stay_connected(find(handle(comm))?);
-        free(comm)
-    })
+    call_on("MPI_Comm_free", handle(comm), || free(comm, false))
 }
 
 #[unsafe(no_mangle)]
@@ -327,7 +329,7 @@ extern "C" fn isthmus_MPI_Comm_disconnect(comm: Out<h::Comm>) -> c_int {
         if let Err(error) = joining::disconnect(process::world()?, mine) {
             without = Some((Held::of(handle(comm)), error));
         }
-        free(comm)?;
+        free(comm, true)?;
         if without.is_none() {
             apart::leave();
         }
