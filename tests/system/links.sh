@@ -92,8 +92,8 @@ P
 measure() { isthmus-testbed run --topology three.toml -- sh run.sh >bed 2>&1 || { cat bed; fail "the jobs"; }; cat bed; }
 measure
 # A link that was not what it should be says nothing of its measurements. Nor does one reading of 1 Gbit/s, which keeps both processors busy, where
-# something else runs: that is measured again, and must be right then.
-python3 compare.py || { measure && python3 compare.py; } || fail "measurements of the same link differ"
+# something else runs: that is measured again, twice at most, and must be right then.
+python3 compare.py || { measure && python3 compare.py; } || { measure && python3 compare.py; } || fail "measurements of the same link differ"
 
 # same FILE PHASE: all processes tell the same.
 same() {
