@@ -328,11 +328,13 @@ pub fn known(world: &World, other: [u8; 16], ranks: &Range<u32>) -> Vec<Peer> {
     world.abroad().meetings.of_world(other, ranks)
 }
 
-/// All that this process is connected with: those of its world, and of others those that it has met.
+/// All that this process is connected with: those of its world, and of others those that it has a communicator with.
 pub fn connected(world: &World) -> Members {
     let mut all: Vec<Peer> = (0..world.size()).map(|rank| world.peer(rank)).collect();
     for meeting in world.abroad().meetings.all().iter() {
-        all.extend(meeting.group().members().iter());
+        let members = meeting.group().members();
+        let bound = meeting.bonds.widest().into_iter().flatten();
+        all.extend(bound.filter_map(|place| members.get(place as usize)));
     }
     all.sort_unstable();
     all.dedup();
