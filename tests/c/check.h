@@ -30,4 +30,16 @@ static void check_failed(const char *file, int line, const char *condition)
     exit(1);
 }
 
+/* Whether all processes share memory. */
+static inline int are_together(void)
+{
+    MPI_Comm node;
+    int size, together;
+    OK(MPI_Comm_size(MPI_COMM_WORLD, &size));
+    OK(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node));
+    OK(MPI_Comm_size(node, &together));
+    OK(MPI_Comm_free(&node));
+    return together == size;
+}
+
 #endif

@@ -385,17 +385,14 @@ static void touching(void)
 int main(int argc, char **argv)
 {
     int way, together;
-    MPI_Comm node;
     OK(MPI_Init(&argc, &argv));
     OK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
     OK(MPI_Comm_size(MPI_COMM_WORLD, &size));
-    OK(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node));
-    OK(MPI_Comm_size(node, &together));
-    OK(MPI_Comm_free(&node));
+    together = are_together();
     touching();
     for (way = 0; way < WAYS; way++) {
         /* Processes of several nodes share no memory. */
-        if (way == SHARED && together < size)
+        if (way == SHARED && !together)
             continue;
         MPI_Aint *bases = malloc(size * sizeof *bases);
         long *memory;

@@ -429,15 +429,11 @@ static void handles(void)
 
 int main(int argc, char **argv)
 {
-    MPI_Comm node;
     int state;
     OK(MPI_Init(&argc, &argv));
     OK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
     OK(MPI_Comm_size(MPI_COMM_WORLD, &size));
-    OK(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node));
-    OK(MPI_Comm_size(node, &together));
-    OK(MPI_Comm_free(&node));
-    together = together == size;
+    together = are_together();
     to = (rank + 1) % size;
     handles();
     OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));

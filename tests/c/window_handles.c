@@ -133,17 +133,13 @@ static void reductions(void)
 
 int main(int argc, char **argv)
 {
-    MPI_Comm node;
     MPI_Win freed;
     MPI_Info info;
     int next;
     OK(MPI_Init(&argc, &argv));
     OK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
     OK(MPI_Comm_size(MPI_COMM_WORLD, &size));
-    OK(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node));
-    OK(MPI_Comm_size(node, &together));
-    OK(MPI_Comm_free(&node));
-    together = together == size;
+    together = are_together();
     next = (rank + 1) % size;
     OK(MPI_Comm_group(MPI_COMM_WORLD, &all));
     OK(MPI_Group_incl(all, 1, &next, &other));

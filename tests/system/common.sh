@@ -19,4 +19,17 @@ need_testbed() {
     isthmus-testbed run --sites 2x1 --rtt 1ms -- ssh b1 true >testbed.log 2>&1 || skip "no testbed here: $(tail -n 2 testbed.log | tr '\n' ' ')"
 }
 
+# A script that ends the gateway of the host that it runs on, by its process; other jobs on this machine have hosts, and networks, of their own.
+ends_gateways() {
+    cat <<'EOF'
+here=$(readlink /proc/self/ns/net)
+for process in /proc/[0-9]*; do
+    [ "$(readlink "$process/ns/net" 2>/dev/null)" = "$here" ] || continue
+    case $(tr '\0' ' ' <"$process/cmdline" 2>/dev/null) in
+    *isthmus*' gateway ') kill -9 "${process#/proc/}" && echo "killed the gateway at $(hostname)" ;;
+    esac
+done
+EOF
+}
+
 . "$top/tests/system/counted.sh"

@@ -15,16 +15,7 @@ fi
 seed=${ISTHMUS_TEST_SEED:-$(date +%s)}
 echo "ISTHMUS_TEST_SEED=$seed"
 
-# The gateway of the host that this runs on, by its process; other jobs on this machine have hosts, and networks, of their own.
-cat >end.sh <<'EOF'
-here=$(readlink /proc/self/ns/net)
-for process in /proc/[0-9]*; do
-    [ "$(readlink "$process/ns/net" 2>/dev/null)" = "$here" ] || continue
-    case $(tr '\0' ' ' <"$process/cmdline" 2>/dev/null) in
-    *isthmus*' gateway ') kill -9 "${process#/proc/}" && echo "killed the gateway at $(hostname)" ;;
-    esac
-done
-EOF
+ends_gateways >end.sh
 cat >hurt.sh <<'EOF'
 messages=$1 spread=$2 seed=$3 number=0
 shift 3

@@ -8,15 +8,7 @@ need_testbed
 isthmus-testbed run --rtt 1ms --access b=denied -- true >testbed.log 2>&1 || skip "no firewalls here: $(tail -n 1 testbed.log)"
 mpicc -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -I"$top/tests/c" "$top/tests/system/ways.c" -o ways || fail "mpicc ways.c"
 
-cat >end.sh <<'S'
-here=$(readlink /proc/self/ns/net)
-for process in /proc/[0-9]*; do
-    [ "$(readlink "$process/ns/net" 2>/dev/null)" = "$here" ] || continue
-    case $(tr '\0' ' ' <"$process/cmdline" 2>/dev/null) in
-    *isthmus*' gateway ') kill -9 "${process#/proc/}" && echo "killed the gateway at $(hostname)" ;;
-    esac
-done
-S
+ends_gateways >end.sh
 # Two hosts of one site, the second of which has no way out.
 cat >hidden.toml <<'J'
 program = "./ways"

@@ -57,30 +57,13 @@ fn holds_home(directory: &Path, home: Option<&Path>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use isthmus_wire::grid::{Input, Reach};
 
     fn start(files: &Path, shared: &[&str]) -> Start {
         Start {
-            job: "j".into(),
-            subjob: 0,
-            first: 0,
-            count: 1,
-            of: 1,
-            sections: vec![],
-            environment: vec![],
             directory: String::new(),
-            directory_optional: false,
-            below: String::new(),
-            input: Input::Nobody,
-            stdin: String::new(),
-            stdout: String::new(),
-            stderr: String::new(),
-            silence: 0,
-            reach: Reach::Wide,
-            allocation: None,
-            vendor: String::new(),
             files: words::text(files),
             shared: shared.iter().map(|path| (*path).to_owned()).collect(),
+            ..crate::template::tests::start(Vec::new())
         }
     }
 

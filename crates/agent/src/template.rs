@@ -196,7 +196,7 @@ fn environment(start: &Start, section: &Section) -> (Vec<(String, OsString)>, Os
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use isthmus_wire::grid::Input;
 
@@ -211,7 +211,8 @@ mod tests {
         }
     }
 
-    fn start(sections: Vec<Section>) -> Start {
+    /// An order to start six processes of these programs.
+    pub(crate) fn start(sections: Vec<Section>) -> Start {
         Start {
             job: "j".into(),
             subjob: 0,

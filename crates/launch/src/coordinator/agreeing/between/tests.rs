@@ -244,20 +244,24 @@ fn hostile_letters_are_refused_and_kept_in_bounds() {
     assert_eq!(a.agreements.posted.early.len(), EARLY);
 }
 
-#[test]
-fn the_next_one_decides_and_takes_a_result_that_somebody_knows() {
-    let sizes = [1, 1, 1];
-    let [mut a, mut b, mut c] = [0, 1, 2].map(|number| Side::new(number, &sizes));
-    for side in [&mut a, &mut b, &mut c] {
+/// Three launchers of one member each, of which the first one has the shares of the others.
+fn three_that_have_asked() -> [Side; 3] {
+    let mut all = [0, 1, 2].map(|number| Side::new(number, &[1, 1, 1]));
+    for side in &mut all {
         side.ask(0, 1, side.agree(0, !(1 << side.number), []));
     }
-    let shares = [&mut b, &mut c].map(|side| letter(&side.carry(0, 2, 0, None)));
+    let [first, others @ ..] = &mut all;
+    let shares = others.each_mut().map(|side| letter(&side.carry(0, 2, 0, None)));
     for (question, share) in (11..).zip(shares) {
-        assert!(
-            a.bring(0, question, share).is_empty(),
-            "nobody is told before all have it"
-        );
+        let told = first.bring(0, question, share);
+        assert!(told.is_empty(), "nobody is told before all have it");
     }
+    all
+}
+
+#[test]
+fn the_next_one_decides_and_takes_a_result_that_somebody_knows() {
+    let [mut a, mut b, mut c] = three_that_have_asked();
     let told = a.carry(0, 2, 0, None);
     assert_eq!(errand(&told).map(|errand| errand.to.clone()), Some(vec![(1, 1)]));
     let known = b
@@ -276,15 +280,7 @@ fn the_next_one_decides_and_takes_a_result_that_somebody_knows() {
 
 #[test]
 fn whoever_has_turned_to_the_next_one_takes_nothing_of_the_one_before() {
-    let sizes = [1, 1, 1];
-    let [mut a, mut b, mut c] = [0, 1, 2].map(|number| Side::new(number, &sizes));
-    for side in [&mut a, &mut b, &mut c] {
-        side.ask(0, 1, side.agree(0, !(1 << side.number), []));
-    }
-    let shares = [&mut b, &mut c].map(|side| letter(&side.carry(0, 2, 0, None)));
-    for (question, share) in (11..).zip(shares) {
-        a.bring(0, question, share);
-    }
+    let [mut a, mut b, mut c] = three_that_have_asked();
     a.carry(0, 2, 0, None);
     let late = letter(&a.carry(0, 3, 0, Some(Back::Delivered)));
     assert!(matches!(late.says, Says::Result(Ok(_))));
