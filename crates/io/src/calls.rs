@@ -306,7 +306,7 @@ fn deleted(world: &'static World, name: &[u8], info: &Info, scope: Scope) -> Res
     let here = Site::own(&job);
     let whom = match site {
         Some(site) if here.is_some_and(|here| here.is_called(&site)) => None,
-        Some(site) => Some((job.clone(), name::first_at(&job, &site)?)),
+        Some(site) => Some((job.clone(), name::first_at(&job, &site, |_| true)?)),
         None if scope == Scope::Job => match homes::find(&job, &path.bytes) {
             Some(rank) => Some((job.clone(), rank)),
             None => homes::abroad(world, &path.bytes),

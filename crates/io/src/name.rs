@@ -187,10 +187,10 @@ impl<'a> Site<'a> {
     }
 }
 
-/// The first process at a site, by its rank among these.
-pub(crate) fn first_at(all: &Whereabouts<'_>, site: &str) -> Result<u32> {
+/// The first process at a site, by its rank among these, of those that may be it.
+pub(crate) fn first_at(all: &Whereabouts<'_>, site: &str, may: impl Fn(u32) -> bool) -> Result<u32> {
     let mut names: Vec<&str> = Vec::new();
-    for rank in 0..all.count() {
+    for rank in (0..all.count()).filter(|&rank| may(rank)) {
         let Some(known) = all.peer(rank).and_then(|peer| Site::of(all, peer)) else {
             continue;
         };

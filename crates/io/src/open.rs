@@ -66,7 +66,10 @@ impl Opener {
         let is_there = |peer: &Peer| Site::of(all, *peer).is_some_and(|own| own.is_called(site));
         match comm.group().members().iter().position(is_there) {
             Some(rank) => Ok(Self::Member(rank as u32)),
-            None => name::first_at(all, site).map(Self::Guest),
+            None => {
+                let may = |rank| all.are_connected(comm.group(), rank);
+                name::first_at(all, site, may).map(Self::Guest)
+            }
         }
     }
 
@@ -137,7 +140,11 @@ impl Wish {
         Self {
             amode,
             scope,
-            before: asks.then(|| homes::find(all, &sent.bytes)).flatten(),
+            before: asks
+                .then(|| homes::find(all, &sent.bytes))
+                .flatten()
+                // Whoever has left is not asked.
+                .filter(|&before| all.are_connected(comm.group(), before)),
             checked,
             named,
             path,

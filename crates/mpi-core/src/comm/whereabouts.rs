@@ -145,6 +145,15 @@ impl<'w> Whereabouts<'w> {
         group.members().iter().filter_map(|&peer| self.rank_of(peer)).collect()
     }
 
+    /// Whether the process with this rank is still connected with all members of a group, who all find the same.
+    pub fn are_connected(&self, group: &Group, rank: u32) -> bool {
+        self.meeting.as_ref().is_none_or(|meeting| {
+            let mut places = meeting.places_of(group);
+            places.push(rank);
+            meeting.bonds.hold(&places)
+        })
+    }
+
     /// The process with this rank.
     pub fn peer(&self, rank: u32) -> Option<Peer> {
         match &self.meeting {
