@@ -5,9 +5,9 @@
 //! All members must choose alike without asking each other, so a choice is made from a [`Question`] that is the same on
 //! all of them, once per communicator, and kept.
 
-use crate::cost::Cost;
+use crate::amount::Cost;
 use crate::strategy::{Algorithm, Strategy};
-use crate::{Blocks, Call, Network, Operation, node};
+use crate::{Blocks, Call, Network, Operation};
 use std::sync::Arc;
 
 /// In which order operands may be combined.
@@ -52,7 +52,7 @@ impl Question {
             (Blocks::Own(_) | Blocks::Subtree(_), _) => None,
         };
         Self {
-            nodes: call.nodes && order == Order::Any && node::takes_steps(call.operation, network),
+            nodes: call.nodes && order == Order::Any && network.takes_steps(call.operation),
             ..Self::new(call.operation, order, units.map(|units| call.bytes(units)))
         }
     }

@@ -6,18 +6,17 @@
 //! link needs for one, the *interval*. The whole takes depth + (pieces − 1) × interval, less what several pieces that
 //! begin side by side gain.
 
-mod amount;
 mod load;
 mod opening;
 mod phase;
 mod together;
 
-pub use amount::{Cost, Factor};
 pub(crate) use opening::OPEN;
 pub(crate) use phase::Phase;
-pub use together::{Spent, natively};
+pub use together::{ALONE, Spent, combining, natively};
 
 use crate::Network;
+use crate::amount::Cost;
 use crate::form::Form;
 use crate::routes::Handoff;
 use isthmus_topology::{Level, Link};

@@ -7,8 +7,9 @@
 //! slow one. Where the one message saved costs less than this way takes, it is quicker not to. No block crosses a slow
 //! link more often for it.
 
+use crate::amount::Cost;
 use crate::choose::Question;
-use crate::cost::{Cost, Council, Flow, Phase};
+use crate::cost::{Council, Flow, Phase};
 use crate::form::Form;
 use crate::row::BlockRow;
 use crate::star;

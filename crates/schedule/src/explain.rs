@@ -2,10 +2,10 @@
 //! What is chosen for a call, for people: all candidates with what they are expected to cost. The choices are asked
 //! from where plans get them.
 
+use crate::amount::{Cost, Factor};
 use crate::choose::{self, Question};
-use crate::cost::{Cost, Factor};
 use crate::strategy::{Algorithm, Sharing, Strategy};
-use crate::{Call, Network, Operation, Steps, form, in_order, node, together};
+use crate::{Call, Network, Operation, Steps, form, in_order, node, together, tree};
 use isthmus_topology::{Level, Shape};
 use std::sync::Arc;
 
@@ -127,7 +127,7 @@ fn choice(strategy: &Strategy, network: &Network, tier: usize) -> Choice {
             ),
             (_, 0, Sharing::Relayed) => format!("{} shares through each other", strategy.shares),
             (_, 0, Sharing::Tops) => format!("{} shares, each with a top of its own", strategy.shares),
-            _ if node::is_last(&strategy.forms, tier) => form::TOGETHER.to_owned(),
+            _ if tree::is_last(&strategy.forms, tier) => form::TOGETHER.to_owned(),
             _ => format!("{} tree", strategy.forms[tier].name()),
         },
     }

@@ -11,6 +11,7 @@
 //! algorithm, which opens with its cost card. `spec/algorithms.tsv` lists them.
 #![forbid(unsafe_code)]
 
+mod amount;
 mod apart;
 mod beside;
 mod call;
@@ -33,10 +34,12 @@ mod parcels;
 mod parties;
 mod places;
 mod recorded;
+mod ring;
 mod rooted;
 mod routes;
 mod row;
 mod script;
+mod share;
 mod shares;
 mod short;
 mod signal;
@@ -62,11 +65,12 @@ mod reduce_scatter;
 mod scan;
 mod scatter;
 
+pub use amount::{Cost, Factor};
 pub use beside::long_blocks;
 pub use call::{Blocks, Call, Operation, Steps};
 pub use choose::MARGIN;
 pub use compose::{Composite, Members, SubPlan};
-pub use cost::{Cost, Factor, Spent, natively};
+pub use cost::{ALONE, Spent, combining, natively};
 pub use crossings::{Bytes, Messages};
 pub use explain::{Candidate, Choice, explain};
 pub use inter::{Sides, inter_counts_phase, inter_plan};
@@ -77,7 +81,7 @@ pub use overrides::{OverrideError, Overrides};
 pub use recorded::Recorded;
 use std::sync::Arc;
 use step::{Plan, Rank};
-pub use together::{ALONE, combining, together};
+pub use together::together;
 pub use touch::Touch;
 
 /// The part of process `me` (its rank in the group) in a collective operation.

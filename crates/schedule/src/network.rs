@@ -4,10 +4,10 @@
 //! Equal on all members of the group, so that each of them alone makes plans that match: the links are those agreed
 //! when the communicator was created, the overrides come from the job.
 
-use crate::allgather::ring;
-use crate::call::Steps;
+use crate::call::{Operation, Steps};
 use crate::choices::Choices;
 use crate::overrides::Overrides;
+use crate::ring;
 use crate::routes::{Latency, Routes, Ways, arrangement};
 use isthmus_topology::{Level, Link, Links, Rank, Shape, Topology};
 use std::ops::Deref;
@@ -258,6 +258,16 @@ impl Network {
         self.tiers() > 1 && (self.jobs.is_some() || self.level(self.tiers() - 1) == Level::Node)
     }
 
+    /// Whether processes of a node, or of a job, can take steps together in such an operation.
+    pub(crate) fn takes_steps(&self, operation: Operation) -> bool {
+        use Operation as O;
+        let takes = matches!(
+            operation,
+            O::Barrier | O::Bcast | O::Reduce | O::Allreduce | O::Gather | O::Scatter | O::Allgather
+        );
+        takes && self.has_nodes()
+    }
+
     /// The ranks of the processes on a process's node (or of its [job](Self::with_whole_jobs)), itself among them, in
     /// order: those who share memory with it in a group over several nodes. One alone where they are on several
     /// machines of which nothing more is known.
@@ -300,7 +310,7 @@ impl Network {
     /// The ways around the widest ring of the parts of the outermost tier, where their links are unlike.
     pub(crate) fn ring(&self) -> Option<&Arc<Ways>> {
         let ring = || {
-            let ways = ring(self.outermost()?, |a, b| self.outer(a, b));
+            let ways = ring::ways(self.outermost()?, |a, b| self.outer(a, b));
             ways.map(Arc::new)
         };
         self.ring.get_or_init(ring).as_ref()

@@ -6,7 +6,8 @@
 //! processes of a node instead of messages. In a [network of whole jobs](Network::with_whole_jobs) the innermost tier
 //! is that of these jobs (and of single nodes elsewhere), and a step is a collective operation of the MPI of the job.
 //! On the way up they combine their contributions, or put their blocks together, and one of them, who acts for the node
-//! ([`Seat`]), has the result and goes on with the outer tiers; on the way down he gives, and the others take.
+//! ([`Seat`](crate::tree::Seat)), has the result and goes on with the outer tiers; on the way down he gives, and the
+//! others take.
 //! Everything else of a plan is as with messages.
 //!
 //! The steps of a direction begin in the same order at all processes of a node, since each waits for the one before it.
@@ -24,34 +25,12 @@ use isthmus_topology::Level;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The place of a process among those of its node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Seat {
-    /// Place of the one who acts for the node.
-    pub(crate) leader: Rank,
-    /// Positions of its processes: the first, and the one behind the last.
-    pub(crate) start: u32,
-    pub(crate) end: u32,
-    /// Whether that is this process.
-    pub(crate) leads: bool,
-}
-
-/// Whether there are nodes whose processes can take steps together in such an operation.
-pub(crate) fn takes_steps(operation: Operation, network: &Network) -> bool {
-    use Operation as O;
-    let takes = matches!(
-        operation,
-        O::Barrier | O::Bcast | O::Reduce | O::Allreduce | O::Gather | O::Scatter | O::Allgather
-    );
-    takes && network.has_nodes()
-}
-
 /// Who takes steps together in a call, if they may ([`Call::nodes`]): the same on all members. `natively`: whether the
 /// MPIs of machines can do what it does.
 pub fn steps_together(call: &Call, network: &Arc<Network>, natively: bool) -> Steps {
     let has_data = call.operation == Operation::Barrier || !matches!(call.blocks, Blocks::Equal(0));
     let jobs = network.with_whole_jobs().filter(|_| natively);
-    let takes = |network: &Network| takes_steps(call.operation, network);
+    let takes = |network: &Network| network.takes_steps(call.operation);
     if !has_data || call.fixed || !(takes(network) || jobs.is_some_and(|jobs| takes(jobs))) {
         return Steps::None;
     }
@@ -89,7 +68,7 @@ pub(crate) enum Said {
 
 /// Whether they come into question, in a network of whole jobs, and why. `None`: they do not.
 pub(crate) fn considers_jobs(call: &Call, network: &Arc<Network>) -> Option<Said> {
-    if !takes_steps(call.operation, network) {
+    if !network.takes_steps(call.operation) {
         return None;
     }
     let question = Question::of(call, network);
@@ -126,31 +105,7 @@ impl Strategy {
     }
 }
 
-/// Whether trees of these forms end in steps together.
-pub(crate) fn is_last(forms: &[Form], tier: usize) -> bool {
-    tier + 1 == forms.len() && matches!(forms.last(), Some(Form::Together))
-}
-
 impl Family {
-    /// The innermost tier as one step together: of a node with several processes, `leader` (a position) is at the top.
-    pub(crate) fn take_seat(&mut self, network: &Network, tier: usize, leader: u32) {
-        let span = network.span(tier, network.cluster_of(tier, self.position));
-        if span.len() < 2 {
-            return;
-        }
-        let leads = leader == self.position;
-        self.seat = Some(Seat {
-            leader: leader - span.start,
-            start: span.start,
-            end: span.end,
-            leads,
-        });
-        if !leads {
-            self.parent = Some(network.rank_at(leader));
-            (self.start, self.end) = (self.position, self.position + 1);
-        }
-    }
-
     /// Whether another process of the node acts for this one: then it has a part in the steps of the node and in
     /// nothing else.
     pub(crate) fn follows(&self) -> bool {

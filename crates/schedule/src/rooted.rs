@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The choice for gather and scatter, which differ in the direction only.
 
+use crate::amount::Cost;
 use crate::choose::Question;
-use crate::cost::{Cost, Council, Flow};
+use crate::cost::{Council, Flow};
 use crate::form::Form;
 use crate::row::BlockRow;
 use crate::strategy::{Algorithm, Sharing, Strategy};

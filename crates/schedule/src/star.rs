@@ -5,10 +5,12 @@
 //! spread with the first piece. Where one process does not fill the links between sites, some processes of the root's
 //! site, its *carriers*, send or receive for it.
 
+use crate::amount::Cost;
 use crate::choose::Question;
-use crate::cost::{Cost, Flow, Phase, crowding};
+use crate::cost::{Flow, Phase, crowding};
 use crate::script::{Cut, Kind, Script};
-use crate::shares::{self, member};
+use crate::share::member;
+use crate::shares;
 use crate::step::{Buffer, Plan, Rank, Slice};
 use crate::strategy::{Algorithm, Sharing, Strategy};
 use crate::{Blocks, Bytes, Call, Messages, Network, Operation};

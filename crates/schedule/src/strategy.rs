@@ -2,7 +2,7 @@
 //! How a call is carried out: an algorithm, a form for the trees of each tier, and how long messages are cut.
 
 use crate::Call;
-use crate::cost::Cost;
+use crate::amount::Cost;
 use crate::form::Form;
 use crate::script::{Cut, Turns};
 

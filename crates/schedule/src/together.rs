@@ -11,11 +11,12 @@
 //! Reductions combine in order of rank from the left, whatever their length; the fixed order of association is another
 //! one.
 
-use crate::cost::{Cost, SWITCH};
+use crate::amount::Cost;
+use crate::cost::{ALONE, SWITCH, combining};
 use crate::form::TOGETHER;
 use crate::step::{Action, After, Buffer, Circle, Plan, Rank, Slice, Step, Together};
 use crate::{Blocks, Call, Network, Operation, Overrides};
-use isthmus_topology::{Level, Links};
+use isthmus_topology::Level;
 
 /// Longest block of an alltoall, bytes, among more than so many processes: longer ones wait for memory, whoever copies
 /// them, and processes that exchange them pair by pair are up to a tenth quicker (1 MiB, 8 and 16 processes; up to 512
@@ -112,16 +113,6 @@ pub(crate) fn work(step: &Together, call: &Call, network: &Network) -> (u64, u64
         false => 0,
     };
     (links.copy.at(call.bytes(most)), reduce)
-}
-
-/// Longest block, bytes, of which whoever needs the result of a reduction computes all of it, which costs less than
-/// meeting once more. Of longer ones everybody computes a part.
-pub const ALONE: u64 = 8 << 10;
-
-/// Nanoseconds that a process combines which needs the result of a reduction of so many bytes among so many.
-pub fn combining(links: &Links, bytes: u64, members: u64) -> u64 {
-    let all = links.reduce.at(bytes).saturating_mul(members.saturating_sub(1));
-    if bytes <= ALONE { all } else { all / members.max(1) }
 }
 
 /// What the process gives and takes. `None`: nothing to be done together.

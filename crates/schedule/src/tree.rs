@@ -9,10 +9,9 @@
 
 use crate::Network;
 use crate::form::Form;
-use crate::node::{self, Seat};
 use crate::routes::Ways;
 use crate::script::Piece;
-use crate::shares::Share;
+use crate::share::Share;
 use crate::step::Rank;
 use crate::strategy::{Algorithm, Strategy};
 use std::ops::Range;
@@ -29,6 +28,18 @@ pub(crate) struct Child {
     pub(crate) end: u32,
     /// Whether they are left of (below) everything that the parent gets from later children.
     pub(crate) left: bool,
+}
+
+/// The place of a process among those of its node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Seat {
+    /// Place of the one who acts for the node.
+    pub(crate) leader: Rank,
+    /// Positions of its processes: the first, and the one behind the last.
+    pub(crate) start: u32,
+    pub(crate) end: u32,
+    /// Whether that is this process.
+    pub(crate) leads: bool,
 }
 
 /// A process's neighbours in the tree over all tiers.
@@ -79,7 +90,7 @@ impl Family {
                 continue;
             }
             match share.via {
-                _ if node::is_last(forms, tier) => {
+                _ if is_last(forms, tier) => {
                     let leader = share.leader(network, tier, network.cluster_of(tier, position));
                     family.take_seat(network, tier, leader);
                 }
@@ -158,10 +169,34 @@ impl Family {
         }
     }
 
+    /// The innermost tier as one step together: of a node with several processes, `leader` (a position) is at the top.
+    fn take_seat(&mut self, network: &Network, tier: usize, leader: u32) {
+        let span = network.span(tier, network.cluster_of(tier, self.position));
+        if span.len() < 2 {
+            return;
+        }
+        let leads = leader == self.position;
+        self.seat = Some(Seat {
+            leader: leader - span.start,
+            start: span.start,
+            end: span.end,
+            leads,
+        });
+        if !leads {
+            self.parent = Some(network.rank_at(leader));
+            (self.start, self.end) = (self.position, self.position + 1);
+        }
+    }
+
     /// True for a process that acts for no other.
     pub(crate) fn is_leaf(&self) -> bool {
         self.children.is_empty() && !self.seat.is_some_and(|seat| seat.leads)
     }
+}
+
+/// Whether trees of these forms end in steps together.
+pub(crate) fn is_last(forms: &[Form], tier: usize) -> bool {
+    tier + 1 == forms.len() && matches!(forms.last(), Some(Form::Together))
 }
 
 /// The leaders of the outermost tier's parts, seen by one of them.

@@ -3,11 +3,12 @@
 //! tier, and of those the cheapest size.
 
 use crate::Network;
+use crate::amount::Cost;
 use crate::choose::Question;
-use crate::cost::{self, Cost, Council, Flow, Phase};
+use crate::cost::{self, Council, Flow, Phase};
 use crate::form::Form;
 use crate::overrides::Said;
-use crate::shares;
+use crate::share;
 use crate::strategy::{Algorithm, Sharing, Strategy};
 use isthmus_topology::Level;
 use std::sync::Arc;
@@ -84,7 +85,7 @@ impl Trees<'_> {
         let mut strategy = Strategy::without_trees(self.algorithm, Cost::default());
         (strategy.sharing, strategy.leaders) = self.sharing;
         strategy.segment = segment;
-        strategy.shares = shares::count(self.network, self.sharing);
+        strategy.shares = share::count(self.network, self.sharing);
         let shares = u64::from(strategy.shares);
         let pieces = bytes.div_ceil(segment.max(1)).max(1).next_multiple_of(shares);
         let piece = bytes.div_ceil(pieces);

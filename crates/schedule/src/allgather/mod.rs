@@ -2,11 +2,9 @@
 //! Allgather and allgatherv.
 
 mod bruck;
-mod ring;
 mod shared;
 mod tree;
 
-pub(crate) use ring::ways as ring;
 pub(crate) use tree::{ask, bring, messages_of};
 
 use crate::choose::{self, Question};

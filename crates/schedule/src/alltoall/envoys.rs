@@ -17,10 +17,11 @@
 //! from another member to another member every time. Exchanges inside the sites are spread over the rounds, since slow
 //! links should not wait for them.
 
+use crate::amount::Cost;
 use crate::choose::Question;
-use crate::cost::{self, Cost, Phase};
+use crate::cost::{self, Phase};
 use crate::script::{Cut, Kind, Piece, Script, Turns};
-use crate::shares::member;
+use crate::share::member;
 use crate::step::{Action, After, Buffer, Plan, Rank, Slice, StepId};
 use crate::strategy::{Algorithm, Strategy};
 use crate::{Bytes, Call, Messages, Network};

@@ -9,8 +9,9 @@
 //! | restrictions | in place: memory for a copy of the buffer |
 //! | paper | – |
 
+use crate::amount::Cost;
 use crate::choose::Question;
-use crate::cost::{Cost, pairwise};
+use crate::cost::pairwise;
 use crate::script::{Kind, Piece, Script};
 use crate::step::{Action, After, Buffer, Plan, Rank, Slice};
 use crate::strategy::{Algorithm, Strategy};

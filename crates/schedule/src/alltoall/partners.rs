@@ -15,8 +15,9 @@
 //! together: they follow each other between the same two processes, and are received where they belong.
 
 use super::pairwise;
+use crate::amount::Cost;
 use crate::choose::Question;
-use crate::cost::{self, Cost, Phase};
+use crate::cost::{self, Phase};
 use crate::script::{Kind, Piece, Script};
 use crate::step::{Action, After, Buffer, Plan, Rank, Slice};
 use crate::strategy::{Algorithm, Strategy};

@@ -11,7 +11,7 @@ use crate::script::Script;
 use crate::step::{Plan, Rank};
 use crate::strategy::{Algorithm, Sharing, Strategy};
 use crate::trees::{Load, Trees};
-use crate::{Call, Messages, Network, Operation, node};
+use crate::{Call, Messages, Network, Operation};
 use std::sync::Arc;
 
 pub(crate) fn plan(call: &Call, network: &Arc<Network>, me: Rank) -> Box<dyn Plan> {
@@ -22,7 +22,7 @@ pub(crate) fn plan(call: &Call, network: &Arc<Network>, me: Rank) -> Box<dyn Pla
 
 fn strategy(call: &Call, network: &Network) -> Arc<Strategy> {
     let question = Question::new(Operation::Barrier, Order::Any, Some(0));
-    let nodes = call.nodes && node::takes_steps(Operation::Barrier, network);
+    let nodes = call.nodes && network.takes_steps(Operation::Barrier);
     choose::answer(&Question { nodes, ..question }, network)
 }
 

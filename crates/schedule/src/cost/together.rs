@@ -4,8 +4,17 @@
 
 use super::{Council, Flow, Phase, SWITCH};
 use crate::network::Jobs;
-use crate::together::{ALONE, combining};
 use isthmus_topology::{Level, Links};
+
+/// Longest block, bytes, of which whoever needs the result of a reduction computes all of it, which costs less than
+/// meeting once more. Of longer ones everybody computes a part.
+pub const ALONE: u64 = 8 << 10;
+
+/// Nanoseconds that a process combines which needs the result of a reduction of so many bytes among so many.
+pub fn combining(links: &Links, bytes: u64, members: u64) -> u64 {
+    let all = links.reduce.at(bytes).saturating_mul(members.saturating_sub(1));
+    if bytes <= ALONE { all } else { all / members.max(1) }
+}
 
 /// What a step takes, nanoseconds.
 #[derive(Clone, Copy, Debug)]

@@ -8,7 +8,7 @@
 //! | trips | k − 1 |
 //! | bytes | every block passes every link of the ring but one once, and no other link: narrow links are left out where that is possible |
 //! | long messages | blocks of all leaders are on their way at once; each site's go down inside as soon as they have come |
-//! | restrictions | 4 to 12 leaders whose links are unlike; in one tier of chains [shared](super::shared) is a ring in order of position |
+//! | restrictions | 4 to 12 leaders whose links are unlike; in one tier of chains [shared](crate::allgather) is a ring in order of position |
 //! | paper | Prime-PCCL (ring in the order of measured bandwidth); Thakur, Rabenseifner, Gropp 2005 (ring allgather) |
 
 use crate::routes::{Ways, neighbours};
