@@ -60,6 +60,7 @@ mod copy;
 mod door;
 mod lent;
 mod own;
+mod values;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod x87;
 

@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Memory of the library's own.
+//! Memory of the library's own, and the door to its bytes. It knows nothing of the values that are made of it.
 
 use std::alloc::{Layout, alloc_zeroed};
 use std::fmt;
 use std::sync::Arc;
 
 use super::door::{Claim, Door, Lending, Turn};
-use super::{Owner, ReadMemory, WriteMemory};
 
 /// Memory that the library owns and lends to its own operations: intermediate results, agreement on contexts. Aligned
 /// to 16 bytes, as C's `malloc` does, unless it was [given](OwnMemory::of). Clones are the same memory; it lives as
 /// long as the last of them.
 ///
-/// [`OwnMemory::memory`] and [`OwnMemory::reading`] give values with a clone inside, so the memory may be forgotten at
-/// any time.
+/// [`OwnMemory::memory`] and [`OwnMemory::reading`] (`raw/values.rs`) give values with a clone inside, so the memory
+/// may be forgotten at any time.
 #[derive(Clone)]
 pub struct OwnMemory(Arc<Owned>);
 
@@ -90,26 +89,6 @@ impl OwnMemory {
         }))
     }
 
-    /// The content, which is not copied if the memory is [a vector's](Self::of) and nobody else has it.
-    pub fn into_content(self) -> Vec<u8> {
-        let Self(owned) = self;
-        match Arc::try_unwrap(owned) {
-            Ok(Owned {
-                bytes: Bytes::Given(bytes),
-                ..
-            }) => bytes,
-            Ok(owned) => Self(Arc::new(owned)).content(),
-            Err(owned) => Self(owned).content(),
-        }
-    }
-
-    /// Memory with this content from the origin on.
-    pub fn with(content: &[u8]) -> Self {
-        let own = Self::new(0, content.len() as isize);
-        own.memory().write(0, content);
-        own
-    }
-
     /// The first byte, and the one behind the last, as seen from the origin.
     pub fn bounds(&self) -> (isize, isize) {
         (self.0.low, self.0.high)
@@ -120,34 +99,22 @@ impl OwnMemory {
         Arc::strong_count(&self.0) == 1
     }
 
-    /// The memory, to read and write.
+    /// Where the origin is.
     #[inline]
-    pub fn memory(&self) -> WriteMemory {
-        WriteMemory {
-            origin: self.0.origin,
-            low: self.0.low,
-            high: self.0.high,
-            owner: Owner::Library(self.clone()),
-        }
+    pub(super) fn origin(&self) -> *mut u8 {
+        self.0.origin
     }
 
-    /// The memory, to read.
-    #[inline]
-    pub fn reading(&self) -> ReadMemory {
-        ReadMemory {
-            origin: self.0.origin,
-            low: self.0.low,
-            high: self.0.high,
-            owner: Owner::Library(self.clone()),
+    /// The vector that it is [of](Self::of), if nobody else has it.
+    pub(super) fn into_vector(self) -> Result<Vec<u8>, Self> {
+        match Arc::try_unwrap(self.0) {
+            Ok(Owned {
+                bytes: Bytes::Given(bytes),
+                ..
+            }) => Ok(bytes),
+            Ok(owned) => Err(Self(Arc::new(owned))),
+            Err(owned) => Err(Self(owned)),
         }
-    }
-
-    /// A copy of the bytes `low .. high`. As other copies it takes its turn where threads write meanwhile.
-    pub fn content(&self) -> Vec<u8> {
-        let (low, high) = (self.0.low, self.0.high);
-        let mut bytes = vec![0; high.abs_diff(low)];
-        self.reading().read(low, &mut bytes);
-        bytes
     }
 
     /// For a copy: see [`Door::turn`].
