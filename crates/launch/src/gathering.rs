@@ -11,29 +11,22 @@
 //! Whoever comes first gathers. Parts of one user find each other by the directory of worlds, or by a ticket. A part
 //! starts its own program, with its own sites, files and output; the coordinator sees its agents as it sees others.
 
-mod by_part;
-mod door;
-mod here;
 mod joined;
-mod lines;
-mod place;
-mod stream;
 mod ticket;
 
-pub(crate) use lines::Gathered;
 pub use ticket::{read as read_ticket, tickets};
 
 use crate::console::Console;
 use crate::happening::Event;
+use crate::parts::door::{Came, Door, News};
+use crate::parts::here::{host, machine};
+use crate::parts::place::{self, Found};
+use crate::parts::{Gathered, Part};
 use crate::{Options, Outcome, coordinator};
-use door::{Came, Door, News};
-use here::{host, machine};
 use isthmus_job::Job;
 use isthmus_job::gathering::{self, Gathering, WorldPart};
 use isthmus_stage::names::{Announced, announce};
 use isthmus_wire::port::PortName;
-use lines::Part;
-use place::Found;
 use std::collections::BTreeMap;
 use tokio::sync::mpsc;
 

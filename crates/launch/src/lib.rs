@@ -35,6 +35,7 @@ mod meeting;
 mod neighbours;
 mod output;
 mod outputs;
+mod parts;
 mod passed;
 mod paths;
 mod piece;

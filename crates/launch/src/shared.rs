@@ -3,7 +3,7 @@
 
 use crate::Options;
 use crate::directories::Directories;
-use crate::gathering::Gathered;
+use crate::parts::Gathered;
 use crate::staged::Known;
 use isthmus_reach::Access;
 use isthmus_wire::grid::Reach;

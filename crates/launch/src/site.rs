@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The task of one subjob: connects, stages, starts, then carries messages both ways.
 
+mod by_part;
+
 use crate::claims::Claims;
 use crate::files::{Filled, Filling, works_at_home};
 use crate::happening::{Event, SiteEvent};

@@ -2,10 +2,6 @@
 //! A part that joins others: it runs the tasks of its own subjobs and passes on what they and the coordinator, which is
 //! in another part, say to each other. What its processes print and read stays here.
 
-use super::door::{believe, dial};
-use super::here::{host, machine};
-use super::place;
-use super::stream::{LONGEST, receive, send};
 use crate::claims::MOST_OUTPUT;
 use crate::console::{Console, Print, Printer};
 use crate::directories::Directories;
@@ -14,6 +10,10 @@ use crate::happening::{Event, SiteEvent};
 use crate::inputs::Inputs;
 use crate::neighbours::Neighbours;
 use crate::output::Files;
+use crate::parts::door::{believe, dial};
+use crate::parts::here::{host, machine};
+use crate::parts::place;
+use crate::parts::stream::{LONGEST, receive, send};
 use crate::paths::Opening;
 use crate::shared::Shared;
 use crate::site::Site;

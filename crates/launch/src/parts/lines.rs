@@ -22,7 +22,7 @@ const QUEUE: usize = 16;
 const FAREWELL: Duration = Duration::from_secs(3);
 
 /// A part that is there.
-pub(super) struct Part {
+pub(crate) struct Part {
     out: mpsc::Sender<Vec<u8>>,
     said: Vec<mpsc::UnboundedReceiver<Said>>,
     interrupts: mpsc::UnboundedReceiver<u32>,
@@ -31,7 +31,7 @@ pub(super) struct Part {
 
 impl Part {
     /// Takes one in that has come.
-    pub(super) fn admit(came: Came, number: u32, of: u32, news: mpsc::UnboundedSender<News>) -> Self {
+    pub(crate) fn admit(came: Came, number: u32, of: u32, news: mpsc::UnboundedSender<News>) -> Self {
         let (reader, writer) = tokio::io::split(came.stream);
         let (out, queue) = mpsc::channel(QUEUE);
         let (interrupt, interrupts) = mpsc::unbounded_channel();
@@ -53,7 +53,7 @@ impl Part {
     }
 
     /// The world does not come about.
-    pub(super) async fn refuse(self, why: &str) {
+    pub(crate) async fn refuse(self, why: &str) {
         let _ = self.out.send(ToPart::Refused(why.to_owned()).encode()).await;
         drop((self.out, self.said));
         let _ = tokio::time::timeout(FAREWELL, self.reading).await;
@@ -93,11 +93,11 @@ pub(crate) struct Line {
     part: u32,
     host: String,
     /// Its number in its part.
-    pub(super) index: u32,
+    pub(crate) index: u32,
     /// Its first rank.
-    pub(super) first: u32,
-    pub(super) out: mpsc::Sender<Vec<u8>>,
-    pub(super) said: mpsc::UnboundedReceiver<Said>,
+    pub(crate) first: u32,
+    pub(crate) out: mpsc::Sender<Vec<u8>>,
+    pub(crate) said: mpsc::UnboundedReceiver<Said>,
 }
 
 /// A part's connection: where messages for it go, and who reads its own.
@@ -116,7 +116,7 @@ pub(crate) struct Gathered {
 
 impl Gathered {
     /// All parts of a world, at these places in the job; `host`: where each was started.
-    pub(super) fn new(parts: BTreeMap<u32, Part>, places: &[PartSubjob], host: impl Fn(u32) -> String) -> Self {
+    pub(crate) fn new(parts: BTreeMap<u32, Part>, places: &[PartSubjob], host: impl Fn(u32) -> String) -> Self {
         let gathered = Self::default();
         for (number, part) in parts {
             let own = places.iter().filter(|place| place.part == number);
@@ -138,7 +138,7 @@ impl Gathered {
     }
 
     /// The parts come through this place, as long as the job runs.
-    pub(super) fn through(self, held: Option<Held>) -> Self {
+    pub(crate) fn through(self, held: Option<Held>) -> Self {
         Self { held, ..self }
     }
 
@@ -177,7 +177,7 @@ impl Gathered {
     }
 
     /// The line of the subjob with this number, once.
-    pub(super) fn take(&self, number: usize) -> Option<Line> {
+    pub(crate) fn take(&self, number: usize) -> Option<Line> {
         lock(&self.lines).remove(&number)
     }
 }
@@ -188,7 +188,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 
 impl Line {
     /// Its part is gone.
-    pub(super) fn lost(&self) -> Failure {
+    pub(crate) fn lost(&self) -> Failure {
         let problem = format!("the launcher of part {} on {} is gone", self.part, self.host);
         let hint = "its user ended it, or the network to it is down; what it has started ends by itself";
         Failure::new(problem, hint).unreached()

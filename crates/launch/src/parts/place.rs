@@ -39,21 +39,21 @@ const SCRIPT: &str = "umask 077; d=${XDG_CACHE_HOME:-$HOME/.cache}/isthmus/meet;
      mine=1; echo \"isthmus-meet first\"; read -r t; rm -f \"$w\"; mine=; cat >/dev/null";
 
 /// The first part's connection to the place, which others come through as long as it lives.
-pub(super) struct Held {
+pub(crate) struct Held {
     input: ChildStdin,
     _client: Child,
 }
 
 impl Held {
     /// All parts are there: nobody is shown the way any more.
-    pub(super) async fn complete(&mut self) {
+    pub(crate) async fn complete(&mut self) {
         let _ = self.input.write_all(b"complete\n").await;
         let _ = self.input.flush().await;
     }
 }
 
 /// What a part finds at the place.
-pub(super) enum Found {
+pub(crate) enum Found {
     /// Nobody: this part is the first, and will be found.
     First(Held),
     /// The ticket of the first one; its address is one of the place.
@@ -61,7 +61,7 @@ pub(super) enum Found {
 }
 
 /// Goes there. `own`: the ticket of this part's door, in case that it is the first.
-pub(super) async fn meet(options: &Options, place: &str, world: &str, own: &PortName) -> Result<Found, String> {
+pub(crate) async fn meet(options: &Options, place: &str, world: &str, own: &PortName) -> Result<Found, String> {
     let forward = format!("0:127.0.0.1:{}", own.port);
     let script = format!("exec sh -c '{}'", SCRIPT.replace("NAME", world));
     let words = [
@@ -117,7 +117,7 @@ pub(super) async fn meet(options: &Options, place: &str, world: &str, own: &Port
 }
 
 /// A connection through the place, to the door that a ticket from there is for.
-pub(super) fn through(
+pub(crate) fn through(
     options: &Options,
     place: &str,
     ticket: &PortName,

@@ -6,12 +6,12 @@ use std::io;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 /// Longest message of whoever is known.
-pub(super) const LONGEST: usize = MAX_MESSAGE;
+pub(crate) const LONGEST: usize = MAX_MESSAGE;
 /// Room that is made for a message before any of it has come.
 const AT_ONCE: usize = 64 << 10;
 
 /// The next message, without its length.
-pub(super) async fn receive(stream: &mut (impl AsyncRead + Unpin), longest: usize) -> io::Result<Vec<u8>> {
+pub(crate) async fn receive(stream: &mut (impl AsyncRead + Unpin), longest: usize) -> io::Result<Vec<u8>> {
     let length = stream.read_u32_le().await? as usize;
     if length == 0 || length > longest {
         return Err(io::Error::new(
@@ -29,7 +29,7 @@ pub(super) async fn receive(stream: &mut (impl AsyncRead + Unpin), longest: usiz
 }
 
 /// Sends a message that has its length.
-pub(super) async fn send(stream: &mut (impl AsyncWrite + Unpin), message: &[u8]) -> io::Result<()> {
+pub(crate) async fn send(stream: &mut (impl AsyncWrite + Unpin), message: &[u8]) -> io::Result<()> {
     stream.write_all(message).await?;
     stream.flush().await
 }

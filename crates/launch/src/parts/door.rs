@@ -28,7 +28,7 @@ const COME_TIME: Duration = Duration::from_secs(10);
 const REFUSAL_TIME: Duration = Duration::from_secs(2);
 
 /// What happens at the door, and afterwards to those who came in.
-pub(super) enum News {
+pub(crate) enum News {
     /// Somebody with the ticket.
     Came(Box<Came>),
     /// This part has gone.
@@ -36,28 +36,28 @@ pub(super) enum News {
 }
 
 /// Somebody with the ticket.
-pub(super) struct Came {
-    pub(super) come: Come,
-    pub(super) stream: DuplexStream,
+pub(crate) struct Came {
+    pub(crate) come: Come,
+    pub(crate) stream: DuplexStream,
 }
 
 impl Came {
     /// It is no part of this world.
-    pub(super) async fn refuse(mut self, why: &str) {
+    pub(crate) async fn refuse(mut self, why: &str) {
         let message = ToPart::Refused(why.to_owned()).encode();
         let _ = tokio::time::timeout(REFUSAL_TIME, send(&mut self.stream, &message)).await;
     }
 }
 
 /// An open door, at which nobody answers yet.
-pub(super) struct Door {
-    pub(super) ticket: PortName,
+pub(crate) struct Door {
+    pub(crate) ticket: PortName,
     pinned: Pinned,
     listener: Listener,
 }
 
 /// Somebody answers as long as this lives.
-pub(super) struct Answering(JoinHandle<()>);
+pub(crate) struct Answering(JoinHandle<()>);
 
 impl Drop for Answering {
     fn drop(&mut self) {
@@ -66,7 +66,7 @@ impl Drop for Answering {
 }
 
 impl Door {
-    pub(super) fn open() -> io::Result<Self> {
+    pub(crate) fn open() -> io::Result<Self> {
         let ports = isthmus_settings::PORTS.read(std::env::var_os);
         let ports = ports.map(|range| PortRange {
             first: *range.start(),
@@ -96,7 +96,7 @@ impl Door {
     }
 
     /// Answers whoever comes; parts are told to `news`.
-    pub(super) fn serve(self, news: mpsc::UnboundedSender<News>) -> Answering {
+    pub(crate) fn serve(self, news: mpsc::UnboundedSender<News>) -> Answering {
         let Self {
             ticket,
             pinned,
@@ -162,7 +162,7 @@ async fn let_in(mut stream: DuplexStream, news: &mpsc::UnboundedSender<News>) {
 }
 
 /// The door of whoever gathers, from another part.
-pub(super) async fn dial(ticket: &PortName) -> Result<DuplexStream, String> {
+pub(crate) async fn dial(ticket: &PortName) -> Result<DuplexStream, String> {
     let mut tries = tokio::task::JoinSet::new();
     for address in &ticket.addresses {
         let to = (*address, ticket.port);
@@ -192,7 +192,7 @@ pub(super) async fn dial(ticket: &PortName) -> Result<DuplexStream, String> {
 }
 
 /// TLS on a connection that leads to whoever has the certificate of the ticket.
-pub(super) fn believe(
+pub(crate) fn believe(
     stream: impl AsyncRead + AsyncWrite + Send + 'static,
     ticket: &PortName,
 ) -> Result<DuplexStream, String> {

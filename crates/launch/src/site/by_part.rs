@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The task of a subjob whose launcher is another part.
 
-use super::lines::Line;
+use super::{Site, broken};
 use crate::claims::Claims;
 use crate::happening::SiteEvent;
-use crate::site::{Site, broken};
+use crate::parts::Line;
 use isthmus_reach::Failure;
 use isthmus_wire::gathering::{Begin, Said, ToPart};
 use isthmus_wire::grid::{FromAgent, VERSION};
