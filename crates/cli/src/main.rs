@@ -20,6 +20,7 @@ mod diagnostic;
 mod discover;
 mod doctor;
 mod elsewhere;
+mod examined;
 mod fortran;
 mod given;
 mod info;

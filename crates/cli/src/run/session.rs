@@ -113,7 +113,7 @@ fn terminal(launch: &Launch, place: Option<PathBuf>) -> Result<Terminal, JobErro
 /// Why sites were not reached.
 fn ask_doctor(job: &Job, launch: &Launch) {
     let options = plain_options(launch.ssh.as_deref()).ok();
-    if let Some(words) = options.and_then(|options| crate::doctor::after_failure(job, options)) {
+    if let Some(words) = options.and_then(|options| crate::examined::after_failure(job, options)) {
         crate::complain(&format!("isthmus doctor says:\n{}", words.trim_end()));
     }
 }
@@ -166,7 +166,7 @@ fn conclude(outcome: &Outcome, place: Option<PathBuf>) -> ExitCode {
             crate::complain(&crate::links::report(&outcome.links));
         }
         if outcome.paths.iter().any(|p| p.path != "none") {
-            crate::complain(&crate::doctor::paths(&outcome.paths));
+            crate::complain(&crate::examined::paths(&outcome.paths));
         }
     }
     for line in outcome.statistics.links(statistics) {
