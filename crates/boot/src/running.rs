@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 
 use isthmus_core::faults::set_asker;
 use isthmus_core::joining::set_reacher;
-use isthmus_core::links::Measuring;
+use isthmus_core::world::Measuring;
 use isthmus_core::world::World;
 use isthmus_engine::{Engine, Job, Maker, Policy, Processes, Setup, Shared, register_later, set_goes_on};
 use isthmus_identity::{Identity, KeyPair, derived};

@@ -12,7 +12,8 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 
 use isthmus_abi::constants as abi;
-use isthmus_core::comm::{Comm, Whereabouts, create};
+use isthmus_core::comm::{Comm, Whereabouts};
+use isthmus_core::create;
 use isthmus_core::error::{Error, Result};
 use isthmus_core::fail;
 use isthmus_core::info::Info;

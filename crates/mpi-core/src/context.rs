@@ -25,9 +25,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use isthmus_abi::constants as abi;
 use isthmus_engine::{Context, Job};
 
+use crate::blocks;
 use crate::error::Result;
 use crate::fail;
-use crate::meeting::blocks;
 
 /// Context of MPI_COMM_WORLD.
 pub(crate) const WORLD: u32 = 2;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use isthmus_abi::constants as abi;
 
-use crate::comm::create::{self, string_tag};
 use crate::comm::{Blueprint, Comm, Whereabouts, is_joined};
 use crate::context::{self, Numbers};
+use crate::create::{self, string_tag};
 use crate::errhandler::ErrorHandler;
 use crate::error::Result;
 use crate::fail;

@@ -12,11 +12,10 @@ use isthmus_engine::{
 };
 use isthmus_schedule::{Blocks, Call, Operation};
 
-use crate::collective::planned::{Planned, Role};
-use crate::collective::set_up;
 use crate::comm::{Comm, Whereabouts};
 use crate::context;
 use crate::error::Result;
+use crate::planned::{Planned, Role};
 use crate::world::World;
 
 fn start(world: &World, comm: &Comm, planned: Planned, next: Option<Next>) -> Result<Request> {
@@ -59,6 +58,19 @@ fn bcast(root: u32, length: usize) -> Call {
     let mut call = Call::new(Operation::Bcast, length as u64);
     call.root = root;
     call
+}
+
+/// Does a part of a call that makes a communicator or opens a file, in memory that all members share, and waits for its
+/// end. `None`: there is none, or the block is too long for that, which all members find alike; nothing was done.
+fn set_up(world: &World, comm: &Comm, short: &Short) -> Option<Result<()>> {
+    if !comm.shortcuts(world).memory() || comm.channel().special.is_any() {
+        return None;
+    }
+    let operation = world.operations().agreement(short.what);
+    let call = world.engine().group(comm.channel(), operation, comm.sequence());
+    let done = call.set_up(short)?;
+    comm.next_sequence();
+    Some(done.map_err(|error| (&error).into()))
 }
 
 /// The content that `root` has, of equal length everywhere; collective.

@@ -20,13 +20,8 @@ use crate::context;
 use crate::error::Result;
 use crate::info::Info;
 use crate::internal;
-use crate::world::World;
+use crate::world::{Measuring, World, WorldLinks};
 use isthmus_abi::constants as abi;
-
-pub(crate) mod known;
-
-pub use known::Measuring;
-use known::WorldLinks;
 
 /// Key of the info hint: the value `refresh` agrees on the links anew, the value that is read describes those in force.
 pub const HINT: &str = "isthmus_links";

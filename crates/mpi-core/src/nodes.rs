@@ -14,14 +14,11 @@ use isthmus_engine::{Channel, NativeComm, NodeMembers, Peer, StepsBy};
 use isthmus_schedule::Steps;
 
 use crate::comm::Comm;
+use crate::comm::nodes::{Agreed, Keeps};
 use crate::error::{Error, Result};
 use crate::internal::{self, Side};
 use crate::slabs::Use;
 use crate::world::World;
-
-pub(crate) mod kept;
-
-use kept::{Agreed, Keeps};
 
 /// Operations that go by messages before members agree.
 const BEFORE: u32 = 2;

@@ -11,8 +11,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use isthmus_engine::Engine;
 
-pub(crate) mod agree;
-
 /// Most slabs that persistent operations of a process have: others are for communicators.
 const LENT: u32 = 8;
 

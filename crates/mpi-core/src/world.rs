@@ -17,10 +17,14 @@ use crate::chosen::Choices;
 use crate::context::Contexts;
 use crate::error::Result;
 use crate::group::Group;
-use crate::links::known::WorldLinks;
 use crate::meeting::Abroad;
 use crate::revocable::Revocable;
 use crate::slabs::Freed;
+
+mod links;
+
+pub use links::Measuring;
+pub(crate) use links::WorldLinks;
 
 /// Largest tag (attribute MPI_TAG_UB).
 pub const MAX_TAG: i32 = i32::MAX;

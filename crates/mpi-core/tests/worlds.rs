@@ -5,7 +5,8 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 
 use isthmus_abi::constants as abi;
-use isthmus_core::comm::{self, Comm, Resource, SplitType, create};
+use isthmus_core::comm::{self, Comm};
+use isthmus_core::create::{self, Resource, SplitType};
 use isthmus_core::error::Error;
 use isthmus_core::info::Info;
 use isthmus_core::joining::{self, Exchange};
@@ -80,10 +81,10 @@ fn check_merged(world: &World, inter: &Comm, job: u8) {
     assert_eq!(mixed.size(), 2);
     talk(world, &mixed);
     // Who shares a node is of one job, also where the numbers of nodes are equal.
-    let near = comm::split_type(world, &copy, &SplitType::Shared, 0, &Info::default());
+    let near = create::split_type(world, &copy, &SplitType::Shared, 0, &Info::default());
     let near = near.expect("nobody is lost").expect("all are somewhere");
     assert_eq!((near.size(), near.rank()), (SIZE, world.rank()));
-    let unguided = comm::split_type(world, &copy, &SplitType::Unguided, 0, &Info::default());
+    let unguided = create::split_type(world, &copy, &SplitType::Unguided, 0, &Info::default());
     let unguided = unguided.expect("nobody is lost").expect("they are at two sites");
     assert_eq!(
         unguided.hints().all().get("mpi_hw_resource_type"),

@@ -186,7 +186,7 @@ extern "C" fn isthmus_MPI_Group_from_session_pset(session: h::Session, name: Tex
 extern "C" fn isthmus_MPI_Get_hw_resource_info(info: Out<h::Info>) -> c_int {
     call_anytime("MPI_Get_hw_resource_info", || {
         let mut kinds = Info::default();
-        for kind in isthmus_core::comm::RESOURCES {
+        for kind in isthmus_core::create::RESOURCES {
             // A process of Isthmus uses one node, of one machine, at one site.
             kinds.set(&format!("isthmus://{}", kind.name()), "true")?;
         }

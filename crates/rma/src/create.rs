@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use isthmus_abi::constants as abi;
-use isthmus_core::comm::create::{duplicate_and_say, near};
 use isthmus_core::comm::{Comm, Near};
+use isthmus_core::create::{duplicate_and_say, near};
 use isthmus_core::error::{Error, Result};
 use isthmus_core::info::Info;
 use isthmus_core::world::World;

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use isthmus_engine::{Along, EngineError, Pieces};
 use isthmus_schedule::{Done, Neighbours, Operation, neighbor_rest};
 
-use super::planned::Planned;
 use super::{Form, Performed, Prepared, in_general};
 use crate::comm::Comm;
 use crate::error::{Error, Result};
+use crate::planned::Planned;
 use crate::world::World;
 
 /// Such an operation.

@@ -8,7 +8,6 @@
 //! * `quick`: the same decision for plain ones;
 //! * `unequal`: operations of blocks that may differ in length, where members share memory;
 //! * `along`: operations along a topology whose messages leave and come at once;
-//! * `planned`: an operation that goes by a plan; `counts`: what members tell each other before its data move;
 //! * `persistent`: operations that are started again and again.
 
 use isthmus_engine::Pieces;
@@ -19,9 +18,7 @@ use crate::world::World;
 
 mod along;
 mod both;
-mod counts;
 mod persistent;
-pub(crate) mod planned;
 mod prepared;
 mod quick;
 mod unequal;
@@ -31,7 +28,6 @@ pub use along::{PlainAlong, perform_along};
 pub use persistent::Persistent;
 pub use prepared::{Form, Performed, Prepared};
 pub use quick::Plain;
-pub(crate) use quick::set_up;
 pub use unequal::PlainUnequal;
 
 /// Does or starts an operation; collective. `plain` gives it where nothing is unusual, `general` always, or says what

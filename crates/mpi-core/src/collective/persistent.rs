@@ -10,14 +10,14 @@ use std::sync::Arc;
 use isthmus_engine::{Channel, Made, Request, revoke};
 use isthmus_schedule::step::Together;
 
-use super::planned::{Among, Planned, acting};
 use super::prepared::{Form, Performed, Prepared};
 use super::unequal::InCells;
 use super::way::Execution;
 use crate::comm::{Comm, usable};
 use crate::error::Result;
+use crate::planned::{Among, Planned, acting};
+use crate::shared_slab::{For, agree as agree_on_slab};
 use crate::slabs::Use;
-use crate::slabs::agree::{For, agree as agree_on_slab};
 use crate::world::World;
 
 /// An operation that is started again and again (MPI 5.0 section 6.13).

@@ -4,8 +4,8 @@
 use isthmus_engine::{Binding, Request};
 use isthmus_schedule::{Call, Operation};
 
-use super::planned::{Planned, Role};
 use crate::comm::Comm;
+use crate::planned::{Planned, Role};
 
 /// When an operation is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

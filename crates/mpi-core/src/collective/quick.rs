@@ -9,7 +9,6 @@ use isthmus_schedule::Operation;
 
 use crate::comm::Comm;
 use crate::error::{Error, Result};
-use crate::remembered::Shortcuts;
 use crate::world::World;
 
 /// An operation whose data lie in one piece.
@@ -25,23 +24,6 @@ pub struct Plain {
 }
 
 impl Comm {
-    #[inline(always)]
-    fn shortcuts(&self, world: &World) -> Shortcuts {
-        self.remembered.shortcuts(|| find_shortcuts(world, self))
-    }
-
-    /// Whether plain operations go without a plan: only then it is worth while to look whether one is plain.
-    #[inline(always)]
-    pub(super) fn has_shortcuts(&self, world: &World) -> bool {
-        self.shortcuts(world).any()
-    }
-
-    /// Whether plain operations of blocks that may differ in length go through memory that members share.
-    #[inline(always)]
-    pub(super) fn has_cells(&self, world: &World) -> bool {
-        self.shortcuts(world).memory() && !self.channel().special.is_any()
-    }
-
     /// Whether it helps to know what a reduction [computes](Plain::computes).
     #[inline(always)]
     pub fn asks_what_is_computed(&self) -> bool {
@@ -55,16 +37,6 @@ impl Comm {
         engine.called(world.operation(what));
         engine.turns(self.channel()).take(what);
     }
-}
-
-#[cold]
-fn find_shortcuts(world: &World, comm: &Comm) -> Shortcuts {
-    let usual = comm.joint().is_none() && comm.common_form(world).is_none();
-    let may = usual && (!comm.channel().special.is_any() || comm.blocks_natively());
-    Shortcuts::new(
-        may && comm.channel().slab.is_some() && world.overrides().is_empty(),
-        may && comm.is_native(),
-    )
 }
 
 /// Does a plain operation and waits for its end.
@@ -94,19 +66,6 @@ pub(super) fn run_plain(world: &World, comm: &Comm, plain: &Plain) -> Option<std
     }
     let done = run_natively(world, comm, short.what, &plain.collective()?);
     Some(done.map_err(Box::new))
-}
-
-/// Does a part of a call that makes a communicator or opens a file, in memory that all members share, and waits for its
-/// end. `None`: there is none, or the block is too long for that, which all members find alike; nothing was done.
-pub(crate) fn set_up(world: &World, comm: &Comm, short: &Short) -> Option<Result<()>> {
-    if !comm.shortcuts(world).memory() || comm.channel().special.is_any() {
-        return None;
-    }
-    let operation = world.operations().agreement(short.what);
-    let call = world.engine().group(comm.channel(), operation, comm.sequence());
-    let done = call.set_up(short)?;
-    comm.next_sequence();
-    Some(done.map_err(|error| (&error).into()))
 }
 
 /// Begins a plain operation: its request, if it is not over. On a communicator of a vendor MPI it is an operation

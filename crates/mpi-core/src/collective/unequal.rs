@@ -9,10 +9,10 @@ use isthmus_engine::{Channel, Pieces, Request, Unequal, Until};
 use isthmus_schedule::{self as schedule, Blocks, Operation, Recorded};
 
 use super::both::Both;
-use super::planned::{Planned, Role};
 use super::prepared::{Form, Performed};
 use crate::comm::Comm;
 use crate::error::{Error, Result};
+use crate::planned::{Planned, Role};
 use crate::world::World;
 
 /// Such an operation about which nothing else is unusual.

@@ -9,13 +9,13 @@ use isthmus_engine::{NativeOperation, Request};
 use isthmus_schedule::step::Together;
 use isthmus_schedule::{self as schedule, Blocks, Operation, Steps};
 
-use super::planned::{Planned, Role, Turn, acting};
 use super::prepared::Form;
 use super::quick::run_natively;
 use super::unequal::InCells;
 use crate::comm::Comm;
 use crate::error::Result;
 use crate::nodes::may_take_steps;
+use crate::planned::{Planned, Role, Turn, acting};
 use crate::world::World;
 
 /// The answer.

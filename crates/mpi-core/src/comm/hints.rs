@@ -28,7 +28,7 @@ const KNOWN: [(&str, Option<&str>); 12] = [
 ];
 
 /// Key that tells what kind of resource the processes of a communicator share.
-pub(super) const RESOURCE_HINT: &str = "mpi_hw_resource_type";
+pub(crate) const RESOURCE_HINT: &str = "mpi_hw_resource_type";
 
 /// Key of the order in which reductions associate: `fixed` makes it depend on ranks only.
 const ORDER_HINT: &str = "isthmus_reduction";

@@ -33,12 +33,12 @@ impl InForce {
     }
 
     /// The links, if they are not those of the world.
-    pub(super) fn links(&self) -> Option<Arc<Known>> {
+    pub(crate) fn links(&self) -> Option<Arc<Known>> {
         self.kept().own.links.clone()
     }
 
     /// From now on these are in force.
-    pub(super) fn set(&self, links: Option<Arc<Known>>) {
+    pub(crate) fn set(&self, links: Option<Arc<Known>>) {
         let network = Arc::default();
         *self.kept() = Kept {
             own: State { links, network },
@@ -47,20 +47,20 @@ impl InForce {
     }
 
     /// The network, made of the links where there is none since they changed.
-    pub(super) fn network(&self, make: impl FnOnce(Option<&Arc<Known>>) -> Arc<Network>) -> Arc<Network> {
+    pub(crate) fn network(&self, make: impl FnOnce(Option<&Arc<Known>>) -> Arc<Network>) -> Arc<Network> {
         let State { links, network } = self.kept().own.clone();
         network.get_or_init(|| make(links.as_ref())).clone()
     }
 
     /// For a duplicate.
-    pub(super) fn of_copy(&self) -> Self {
+    pub(crate) fn of_copy(&self) -> Self {
         let kept = self.kept();
         let own = kept.copies.as_deref().unwrap_or(&kept.own).clone();
         Self(Mutex::new(Kept { own, copies: None }))
     }
 
     /// A duplicate has heard news of the links: the next ones begin with them.
-    pub(super) fn heard_by(&self, copy: &Self) {
+    pub(crate) fn heard_by(&self, copy: &Self) {
         let heard = copy.kept().own.clone();
         self.kept().copies = Some(Box::new(heard));
     }

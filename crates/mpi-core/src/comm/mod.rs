@@ -16,7 +16,6 @@ use crate::fail;
 use crate::group::Group;
 use crate::meeting::Meeting;
 use crate::meeting::bonds::Bond;
-use crate::nodes::kept::Nodes;
 use crate::remembered::Remembered;
 use crate::revocable::{Registration, Revoked};
 use crate::slabs;
@@ -24,14 +23,14 @@ use crate::topology::{Neighbours, Topology};
 use crate::world::World;
 
 mod blueprint;
-pub mod create;
 mod guest;
 mod hints;
 mod in_force;
 pub(crate) mod joined;
 mod network;
+pub(crate) mod nodes;
 mod predefined;
-mod split_type;
+mod shortcuts;
 mod topology_attributes;
 mod traffic;
 mod tuned;
@@ -39,16 +38,16 @@ mod user;
 mod whereabouts;
 
 pub(crate) use blueprint::Blueprint;
-pub(crate) use create::meet_if_near;
 pub use guest::with_guest;
-pub(crate) use hints::asks_for_placement;
 pub use hints::{Hints, kept};
+pub(crate) use hints::{RESOURCE_HINT, asks_for_placement};
 use in_force::InForce;
 pub use joined::is_joined;
+use nodes::Nodes;
 pub use predefined::{of_self, of_world};
-pub use split_type::{RESOURCES, Resource, SplitType, split_type};
 pub use topology_attributes::TopologyAttributes;
 pub use tuned::set_hints;
+pub(crate) use tuned::tune;
 pub use user::UserState;
 pub use whereabouts::{Remembered as RememberedWhereabouts, Whereabouts};
 
@@ -66,7 +65,7 @@ pub struct Comm {
     persistent: AtomicU32,
     /// How often its members have begun to agree.
     agreements: AtomicU64,
-    in_force: InForce,
+    pub(super) in_force: InForce,
     /// Whether the members represent data differently.
     unlike: OnceLock<bool>,
     colours: OnceLock<Box<TopologyAttributes>>,
@@ -77,7 +76,7 @@ pub struct Comm {
     topology: Option<Topology>,
     neighbours: Option<Arc<Neighbours>>,
     pub(super) nodes: Nodes,
-    near: OnceLock<Arc<Near>>,
+    pub(super) near: OnceLock<Arc<Near>>,
     /// Where its members have met, if they are not all of one job, or it was made of one whose members are not.
     joined: Option<Arc<Meeting>>,
     /// What connects them with it.
@@ -124,6 +123,10 @@ pub struct Near {
 }
 
 impl Near {
+    pub(crate) fn of(members: Box<[bool]>, comm: Option<Arc<Comm>>) -> Self {
+        Self { members, comm }
+    }
+
     /// Of each rank, whether it shares memory with this process, which does.
     pub fn members(&self) -> &[bool] {
         &self.members
@@ -148,7 +151,7 @@ impl std::fmt::Debug for Comm {
 }
 
 /// Whether a group has several members, who all share memory.
-fn are_near(world: &World, group: &Group) -> bool {
+pub(crate) fn are_near(world: &World, group: &Group) -> bool {
     let members = group.members().iter().copied();
     group.size() > 1 && world.engine().lock().slabs().are_shared_with(members)
 }
@@ -197,12 +200,12 @@ impl Comm {
     }
 
     /// Whether all members share memory.
-    fn shares_memory(&self, world: &World) -> bool {
+    pub(crate) fn shares_memory(&self, world: &World) -> bool {
         self.inter.is_none() && are_near(world, &self.group)
     }
 
     /// The members meet by a slab that they have agreed on.
-    fn meet_by(&mut self, world: &World, own: slabs::Use) {
+    pub(crate) fn meet_by(&mut self, world: &World, own: slabs::Use) {
         self.meet_in_slab(world, own.slab());
         self._slab = Some(own);
     }

@@ -18,7 +18,7 @@ pub fn set_hints(world: &World, comm: &Comm, given: &Info) {
 }
 
 /// The hints of a communicator take effect on messages that are sent from now on.
-pub(super) fn tune(world: &World, comm: &Comm) {
+pub(crate) fn tune(world: &World, comm: &Comm) {
     let tuning = match comm.hints().are_given() {
         true => tuning(&comm.hints().all()),
         false => TrafficTuning::default(),

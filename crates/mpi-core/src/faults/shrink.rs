@@ -9,8 +9,9 @@ use isthmus_engine::{EngineError, Request};
 use isthmus_wire::agreeing::{Agreed, What, places};
 
 use super::agreement::{Then, refused, start};
-use crate::comm::{Blueprint, Comm, joined, meet_if_near};
+use crate::comm::{Blueprint, Comm, joined};
 use crate::context::{self, Contexts, Numbers};
+use crate::create::meet_if_near;
 use crate::error::Result;
 use crate::fail;
 use crate::group::Group;

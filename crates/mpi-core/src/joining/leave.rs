@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use isthmus_engine::{Members, Request, close_transport, retire_transport};
 
-use crate::comm::create::string_tag;
 use crate::comm::{Comm, joined};
+use crate::create::string_tag;
 use crate::error::Result;
 use crate::internal::{self, Side};
 use crate::meeting::Meeting;

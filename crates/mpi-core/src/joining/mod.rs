@@ -22,13 +22,13 @@ use isthmus_abi::constants as abi;
 use isthmus_engine::{Members, Newcomers, Peer};
 use isthmus_wire::joining::{MAX_ADDRESSES, MAX_MEETINGS, Member, Name, Offer, Terms, Verdict};
 
+use crate::blocks::{self, Block};
 use crate::comm::{Blueprint, Comm};
 use crate::error::{Error, Result};
 use crate::fail;
 use crate::group::Group;
 use crate::internal;
 use crate::meeting::Meeting;
-use crate::meeting::blocks::{self, Block};
 use crate::meeting::joint::{Joint, reach as reach_between};
 use crate::meeting::reach::id_of;
 use crate::world::World;

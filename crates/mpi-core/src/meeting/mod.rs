@@ -11,15 +11,14 @@ use isthmus_wire::joining::Name;
 use isthmus_wire::place::PlaceTable;
 use rustc_hash::FxHashMap;
 
+use crate::blocks::{Block, Blocks};
 use crate::context::Contexts;
 use crate::group::Group;
 
-pub(crate) mod blocks;
 pub(crate) mod bonds;
 pub(crate) mod joint;
 pub(crate) mod reach;
 
-use blocks::{Block, Blocks};
 use bonds::Bonds;
 use joint::Joint;
 use reach::{Held, Reacher, Started, Ways};

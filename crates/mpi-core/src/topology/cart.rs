@@ -42,7 +42,7 @@ impl Cart {
     }
 
     /// The grid of those dimensions that stay.
-    pub(super) fn of_kept(&self, keep: &[bool]) -> Self {
+    pub(crate) fn of_kept(&self, keep: &[bool]) -> Self {
         let kept = |at: &usize| keep[*at];
         Self {
             dims: (0..self.dims.len()).filter(kept).map(|at| self.dims[at]).collect(),
@@ -125,7 +125,7 @@ impl Cart {
 
     /// Per dimension the node before and the node behind. What goes to the node before comes from the node behind
     /// there.
-    pub(super) fn edges(&self, rank: u32) -> Neighbours {
+    pub(crate) fn edges(&self, rank: u32) -> Neighbours {
         let mut edges = Neighbours::default();
         for dimension in 0..self.dims.len() {
             for (by, towards) in [(-1, 0), (1, 1)] {
@@ -145,7 +145,7 @@ impl Cart {
     }
 
     /// The nodes next to each node, for placement.
-    pub(super) fn adjacency(&self) -> Vec<Vec<(u32, u32)>> {
+    pub(crate) fn adjacency(&self) -> Vec<Vec<(u32, u32)>> {
         let around = |rank| {
             let edges = self.edges(rank).destinations;
             edges.iter().filter_map(|e| Some((e.rank?, 1))).collect()

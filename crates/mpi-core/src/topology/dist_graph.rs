@@ -22,13 +22,13 @@ pub type Given = (u32, u32, i32);
 const EDGE: usize = 12;
 
 /// Edges as they travel.
-pub(super) fn encode(edges: &[Given]) -> Vec<u8> {
+pub(crate) fn encode(edges: &[Given]) -> Vec<u8> {
     let words = edges.iter().flat_map(|&(from, to, weight)| [from, to, weight as u32]);
     words.flat_map(u32::to_le_bytes).collect()
 }
 
 /// Edges that have travelled.
-pub(super) fn decode(bytes: &[u8]) -> Vec<Given> {
+pub(crate) fn decode(bytes: &[u8]) -> Vec<Given> {
     let word = |b: &[u8], at: usize| b[4 * at..].first_chunk().map_or(0, |w| u32::from_le_bytes(*w));
     let edge = |b: &[u8]| (word(b, 0), word(b, 1), word(b, 2) as i32);
     bytes.chunks_exact(EDGE).map(edge).collect()

@@ -74,7 +74,7 @@ impl Graph {
     }
 
     /// The nodes next to each node, for placement.
-    pub(super) fn adjacency(&self) -> Vec<Vec<(u32, u32)>> {
+    pub(crate) fn adjacency(&self) -> Vec<Vec<(u32, u32)>> {
         let around = |node| self.neighbours(node).iter().map(|&n| (n, 1)).collect();
         (0..self.size()).map(around).collect()
     }

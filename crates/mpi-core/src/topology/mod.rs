@@ -6,16 +6,11 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 mod cart;
-mod constructors;
 mod dims;
-mod dist_graph;
+pub(crate) mod dist_graph;
 mod graph;
 
 pub use cart::Cart;
-pub use constructors::{
-    cart, cart_create, cart_map, cart_sub, check_node, dist_graph, dist_graph_adjacent, dist_graph_create, graph,
-    graph_create, graph_map,
-};
 pub use dims::balance;
 pub use dist_graph::{DistGraph, Given};
 pub use graph::Graph;

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use isthmus_abi::constants as abi;
 use isthmus_abi::handles as h;
 use isthmus_core::attribute::{self, Attributes};
-use isthmus_core::comm::{self, Comm, SplitType, create, set_hints};
+use isthmus_core::comm::{self, Comm, set_hints};
+use isthmus_core::create::{self, SplitType};
 use isthmus_core::error::Result;
 use isthmus_core::fail;
 use isthmus_core::info::Info;
@@ -217,7 +218,7 @@ extern "C" fn isthmus_MPI_Comm_split_type(
         let given = info::find(info)?;
         let wanted = split_type(by, &given)?;
         give(new, || {
-            let made = comm::split_type(process::world()?, find(comm)?, &wanted, key, &given)?;
+            let made = create::split_type(process::world()?, find(comm)?, &wanted, key, &given)?;
             if let (SplitType::Unguided, Some(found)) = (&wanted, &made) {
                 info::tell(info, "mpi_hw_resource_type", found.hints().get("mpi_hw_resource_type"))?;
             }

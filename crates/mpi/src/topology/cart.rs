@@ -5,8 +5,9 @@ use std::ffi::c_int;
 
 use isthmus_abi::constants as abi;
 use isthmus_abi::handles as h;
+use isthmus_core::create::topologies;
 use isthmus_core::error::Result;
-use isthmus_core::topology::{self, Cart};
+use isthmus_core::topology::Cart;
 
 use super::{put, rank_or, room, room_for};
 use crate::c::{In, Out, flag};
@@ -32,7 +33,7 @@ extern "C" fn isthmus_MPI_Cart_create(
     call_on("MPI_Cart_create", comm, || {
         give(new, || {
             let cart = grid(comm, n, dims, periods)?;
-            topology::cart_create(process::world()?, find(comm)?, cart, reorder != 0)
+            topologies::cart_create(process::world()?, find(comm)?, cart, reorder != 0)
         })
     })
 }
@@ -47,7 +48,7 @@ extern "C" fn isthmus_MPI_Cart_map(
 ) -> c_int {
     call_on("MPI_Cart_map", comm, || {
         let cart = grid(comm, n, dims, periods)?;
-        let mapped = topology::cart_map(process::world()?, find(comm)?, &cart);
+        let mapped = topologies::cart_map(process::world()?, find(comm)?, &cart);
         rank.set("newrank", rank_or(mapped, abi::MPI_UNDEFINED))
     })
 }
@@ -55,7 +56,7 @@ extern "C" fn isthmus_MPI_Cart_map(
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_Cartdim_get(comm: h::Comm, n: Out<c_int>) -> c_int {
     call_on("MPI_Cartdim_get", comm, || {
-        n.set("ndims", topology::cart(find(comm)?)?.dims().len() as c_int)
+        n.set("ndims", topologies::cart(find(comm)?)?.dims().len() as c_int)
     })
 }
 
@@ -69,7 +70,7 @@ extern "C" fn isthmus_MPI_Cart_get(
 ) -> c_int {
     call_on("MPI_Cart_get", comm, || {
         let comm = find(comm)?;
-        let cart = topology::cart(comm)?;
+        let cart = topologies::cart(comm)?;
         room_for("maxdims", n, cart.dims().len())?;
         put(dims, "dims", cart.dims().iter().map(|d| *d as c_int))?;
         put(periods, "periods", cart.periods().iter().map(|p| flag(*p)))?;
@@ -81,7 +82,7 @@ extern "C" fn isthmus_MPI_Cart_get(
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_Cart_rank(comm: h::Comm, coordinates: In<c_int>, rank: Out<c_int>) -> c_int {
     call_on("MPI_Cart_rank", comm, || {
-        let cart = topology::cart(find(comm)?)?;
+        let cart = topologies::cart(find(comm)?)?;
         let coordinates = coordinates.slice("coords", cart.dims().len())?;
         rank.set("rank", cart.rank(coordinates)? as c_int)
     })
@@ -91,8 +92,8 @@ extern "C" fn isthmus_MPI_Cart_rank(comm: h::Comm, coordinates: In<c_int>, rank:
 extern "C" fn isthmus_MPI_Cart_coords(comm: h::Comm, rank: c_int, n: c_int, coordinates: Out<c_int>) -> c_int {
     call_on("MPI_Cart_coords", comm, || {
         let comm = find(comm)?;
-        let cart = topology::cart(comm)?;
-        let rank = topology::check_node(comm, "rank", rank)?;
+        let cart = topologies::cart(comm)?;
+        let rank = topologies::check_node(comm, "rank", rank)?;
         room_for("maxdims", n, cart.dims().len())?;
         put(
             coordinates,
@@ -112,7 +113,7 @@ extern "C" fn isthmus_MPI_Cart_shift(
 ) -> c_int {
     call_on("MPI_Cart_shift", comm, || {
         let comm = find(comm)?;
-        let (from, to) = topology::cart(comm)?.shift(comm.rank(), direction, by)?;
+        let (from, to) = topologies::cart(comm)?.shift(comm.rank(), direction, by)?;
         source.set("rank_source", rank_or(from, abi::MPI_PROC_NULL))?;
         destination.set("rank_dest", rank_or(to, abi::MPI_PROC_NULL))
     })
@@ -123,9 +124,9 @@ extern "C" fn isthmus_MPI_Cart_sub(comm: h::Comm, keep: In<c_int>, new: Out<h::C
     call_on("MPI_Cart_sub", comm, || {
         give(new, || {
             let comm = find(comm)?;
-            let keep = keep.slice("remain_dims", topology::cart(comm)?.dims().len())?;
+            let keep = keep.slice("remain_dims", topologies::cart(comm)?.dims().len())?;
             let keep: Vec<bool> = keep.iter().map(|k| *k != 0).collect();
-            topology::cart_sub(process::world()?, comm, &keep).map(Some)
+            topologies::cart_sub(process::world()?, comm, &keep).map(Some)
         })
     })
 }

@@ -6,9 +6,10 @@ use std::ffi::c_int;
 use isthmus_abi::constants as abi;
 use isthmus_abi::handles as h;
 use isthmus_core::comm::Comm;
+use isthmus_core::create::topologies;
 use isthmus_core::error::Result;
 use isthmus_core::fail;
-use isthmus_core::topology::{self, DistGraph, Given};
+use isthmus_core::topology::{DistGraph, Given};
 
 use super::{put, room};
 use crate::c::{In, Out, flag};
@@ -57,7 +58,9 @@ impl Weights {
 }
 
 fn nodes(comm: &Comm, argument: &str, list: &[c_int]) -> Result<Vec<u32>> {
-    list.iter().map(|&n| topology::check_node(comm, argument, n)).collect()
+    list.iter()
+        .map(|&n| topologies::check_node(comm, argument, n))
+        .collect()
 }
 
 #[unsafe(no_mangle)]
@@ -86,7 +89,7 @@ extern "C" fn isthmus_MPI_Dist_graph_create_adjacent(
                 destination_weights: out.of(leaving)?,
                 weighted: into.are_given() && out.are_given(),
             };
-            topology::dist_graph_adjacent(process::world()?, comm, own, reorder != 0, &hints).map(Some)
+            topologies::dist_graph_adjacent(process::world()?, comm, own, reorder != 0, &hints).map(Some)
         })
     })
 }
@@ -132,7 +135,7 @@ extern "C" fn isthmus_MPI_Dist_graph_create(
             let weights = Weights::new("weights", weights);
             let (sources, degrees) = (sources.slice("sources", n)?, degrees.slice("degrees", n)?);
             let edges = edges(comm, sources, degrees, destinations, weights)?;
-            topology::dist_graph_create(
+            topologies::dist_graph_create(
                 process::world()?,
                 comm,
                 &edges,
@@ -153,7 +156,7 @@ extern "C" fn isthmus_MPI_Dist_graph_neighbors_count(
     weighted: Out<c_int>,
 ) -> c_int {
     call_on("MPI_Dist_graph_neighbors_count", comm, || {
-        let graph = topology::dist_graph(find(comm)?)?;
+        let graph = topologies::dist_graph(find(comm)?)?;
         in_degree.set("indegree", graph.sources.len() as c_int)?;
         out_degree.set("outdegree", graph.destinations.len() as c_int)?;
         weighted.set("weighted", flag(graph.weighted))
@@ -171,7 +174,7 @@ extern "C" fn isthmus_MPI_Dist_graph_neighbors(
     destination_weights: Out<c_int>,
 ) -> c_int {
     call_on("MPI_Dist_graph_neighbors", comm, || {
-        let graph = topology::dist_graph(find(comm)?)?;
+        let graph = topologies::dist_graph(find(comm)?)?;
         let (into, out) = (room("maxindegree", max_in)?, room("maxoutdegree", max_out)?);
         let (into, out) = (into.min(graph.sources.len()), out.min(graph.destinations.len()));
         put(sources, "sources", graph.sources[..into].iter().map(|r| *r as c_int))?;

@@ -5,8 +5,9 @@ use std::ffi::c_int;
 
 use isthmus_abi::constants as abi;
 use isthmus_abi::handles as h;
+use isthmus_core::create::topologies;
 use isthmus_core::error::Result;
-use isthmus_core::topology::{self, Graph};
+use isthmus_core::topology::Graph;
 
 use super::{put, rank_or, room};
 use crate::c::{In, Out};
@@ -31,7 +32,7 @@ extern "C" fn isthmus_MPI_Graph_create(
     call_on("MPI_Graph_create", comm, || {
         give(new, || {
             let graph = graph(comm, nodes, index, edges)?;
-            topology::graph_create(process::world()?, find(comm)?, graph, reorder != 0)
+            topologies::graph_create(process::world()?, find(comm)?, graph, reorder != 0)
         })
     })
 }
@@ -46,7 +47,7 @@ extern "C" fn isthmus_MPI_Graph_map(
 ) -> c_int {
     call_on("MPI_Graph_map", comm, || {
         let graph = graph(comm, nodes, index, edges)?;
-        let mapped = topology::graph_map(process::world()?, find(comm)?, &graph);
+        let mapped = topologies::graph_map(process::world()?, find(comm)?, &graph);
         rank.set("newrank", rank_or(mapped, abi::MPI_UNDEFINED))
     })
 }
@@ -54,7 +55,7 @@ extern "C" fn isthmus_MPI_Graph_map(
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_Graphdims_get(comm: h::Comm, nodes: Out<c_int>, edges: Out<c_int>) -> c_int {
     call_on("MPI_Graphdims_get", comm, || {
-        let graph = topology::graph(find(comm)?)?;
+        let graph = topologies::graph(find(comm)?)?;
         nodes.set("nnodes", graph.size() as c_int)?;
         edges.set("nedges", graph.edges().len() as c_int)
     })
@@ -69,7 +70,7 @@ extern "C" fn isthmus_MPI_Graph_get(
     edges: Out<c_int>,
 ) -> c_int {
     call_on("MPI_Graph_get", comm, || {
-        let graph = topology::graph(find(comm)?)?;
+        let graph = topologies::graph(find(comm)?)?;
         // As much as there is room for.
         let (nodes, lines) = (room("maxindex", max_index)?, room("maxedges", max_edges)?);
         let (nodes, lines) = (nodes.min(graph.index().len()), lines.min(graph.edges().len()));
@@ -82,8 +83,8 @@ extern "C" fn isthmus_MPI_Graph_get(
 extern "C" fn isthmus_MPI_Graph_neighbors_count(comm: h::Comm, rank: c_int, n: Out<c_int>) -> c_int {
     call_on("MPI_Graph_neighbors_count", comm, || {
         let comm = find(comm)?;
-        let rank = topology::check_node(comm, "rank", rank)?;
-        n.set("nneighbors", topology::graph(comm)?.neighbours(rank).len() as c_int)
+        let rank = topologies::check_node(comm, "rank", rank)?;
+        n.set("nneighbors", topologies::graph(comm)?.neighbours(rank).len() as c_int)
     })
 }
 
@@ -91,8 +92,8 @@ extern "C" fn isthmus_MPI_Graph_neighbors_count(comm: h::Comm, rank: c_int, n: O
 extern "C" fn isthmus_MPI_Graph_neighbors(comm: h::Comm, rank: c_int, n: c_int, neighbours: Out<c_int>) -> c_int {
     call_on("MPI_Graph_neighbors", comm, || {
         let comm = find(comm)?;
-        let rank = topology::check_node(comm, "rank", rank)?;
-        let all = topology::graph(comm)?.neighbours(rank);
+        let rank = topologies::check_node(comm, "rank", rank)?;
+        let all = topologies::graph(comm)?.neighbours(rank);
         let shown = room("maxneighbors", n)?.min(all.len());
         put(neighbours, "neighbors", all[..shown].iter().map(|r| *r as c_int))
     })

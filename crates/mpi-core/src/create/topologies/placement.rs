@@ -5,7 +5,8 @@
 //! of edges that cross sites, then of those that cross machines, then of those that cross nodes. Several orders are
 //! tried and improved by exchanging pairs; the given one is among them, so the answer is never worse.
 
-use crate::comm::{Comm, RESOURCES, joined};
+use crate::comm::{Comm, joined};
+use crate::create::RESOURCES;
 use crate::world::World;
 
 /// Levels that an edge can cross.

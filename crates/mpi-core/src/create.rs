@@ -6,8 +6,7 @@ use std::sync::Arc;
 use isthmus_abi::constants as abi;
 use isthmus_engine::Request;
 
-use super::blueprint::Blueprint;
-use super::{Comm, Near, Whereabouts, are_near, joined, tuned};
+use crate::comm::{Blueprint, Comm, Near, Whereabouts, are_near, joined, tune};
 use crate::context::{self, Numbers};
 use crate::error::{Error, Result};
 use crate::fail;
@@ -15,10 +14,15 @@ use crate::group::Group;
 use crate::info::Info;
 use crate::internal::{self, Side, SplitWish};
 use crate::links;
+use crate::shared_slab::{self as slabs, For};
 use crate::slabs::Use;
-use crate::slabs::agree::{self as slabs, For};
 use crate::topology::Topology;
 use crate::world::World;
+
+mod split_type;
+pub mod topologies;
+
+pub use split_type::{RESOURCES, Resource, SplitType, split_type};
 
 /// Longest tag of MPI_Comm_create_from_group, bytes.
 const MAX_STRING_TAG: usize = abi::MPI_MAX_STRINGTAG_LEN as usize;
@@ -110,7 +114,7 @@ impl Blueprint {
         if let Some(comm) = Arc::get_mut(&mut comm) {
             go_underneath(world, comm)?;
         }
-        tuned::tune(world, &comm);
+        tune(world, &comm);
         if news {
             links::hear(world, &comm)?;
             if let Some(same) = same {
@@ -173,10 +177,10 @@ fn copy(world: &World, comm: &Comm, hints: Info) -> Result<Blueprint> {
     };
     Ok(Blueprint {
         remote: comm.joint().and_then(|j| Some((comm.remote()?.clone(), j.is_low()))),
-        topology: comm.topology.clone(),
+        topology: comm.topology().cloned(),
         hints,
-        members: Some(comm.channel.members.clone()),
-        near: comm.channel.slab.is_some(),
+        members: Some(comm.channel().members.clone()),
+        near: comm.channel().slab.is_some(),
         in_force: Some(comm.in_force.of_copy()),
         ..copy
     })
@@ -305,7 +309,7 @@ pub fn near(world: &World, comm: &Comm) -> Result<Arc<Near>> {
         return Err(Error::new(abi::MPI_ERR_INTERN, why));
     };
     let node = (node.size() > 1).then_some(node);
-    let found = Near { members, comm: node };
+    let found = Near::of(members, node);
     Ok(comm.near.get_or_init(|| Arc::new(found)).clone())
 }
 

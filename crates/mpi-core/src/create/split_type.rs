@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use super::hints::{RESOURCE_HINT, kept};
-use super::{Comm, joined};
+use super::split_as;
+use crate::comm::{Comm, RESOURCE_HINT, joined, kept};
 use crate::error::Result;
 use crate::info::Info;
 use crate::session;
@@ -96,7 +96,7 @@ pub fn split_type(world: &World, comm: &Comm, by: &SplitType, key: i32, info: &I
     if let Some(resource) = resource {
         hints.set(RESOURCE_HINT, resource.name())?;
     }
-    super::create::split_as(world, comm, color, key, hints, None)
+    split_as(world, comm, color, key, hints, None)
 }
 
 /// The lowest rank of those who use the same resource as this process.

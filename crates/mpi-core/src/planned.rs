@@ -8,7 +8,10 @@ use isthmus_engine::{Binding, Channel, Next, Operation, Request};
 use isthmus_schedule::step::Plan;
 use isthmus_schedule::{self as schedule, Blocks, Call, CountsPhase, Neighbours, Network, Sides, Steps};
 
-use super::counts::bind_counts;
+mod counts;
+
+use counts::bind_counts;
+
 use crate::comm::{Comm, usable};
 use crate::error::Result;
 use crate::fail;
@@ -19,23 +22,23 @@ use crate::world::World;
 #[derive(Clone, Debug)]
 pub(crate) struct Planned {
     pub(crate) call: Call,
-    pub(super) binding: Binding,
-    pub(super) role: Role,
+    pub(crate) binding: Binding,
+    pub(crate) role: Role,
     /// Among whom, if that is decided before the start.
-    pub(super) among: Option<Among>,
+    pub(crate) among: Option<Among>,
     /// Who takes steps together.
-    pub(super) steps: Steps,
+    pub(crate) steps: Steps,
     /// Whose turn it takes where the members meet.
-    pub(super) turn: Turn,
+    pub(crate) turn: Turn,
     /// What is remembered of it, if not with the communicator: what it was made with stays.
-    pub(super) plans: Option<Arc<Plans>>,
+    pub(crate) plans: Option<Arc<Plans>>,
     /// The communicator's channel with memory of its own.
-    pub(super) own: Option<Channel>,
+    pub(crate) own: Option<Channel>,
 }
 
 /// Whose operation it is that takes a turn where the members meet, which all start in the same order as their others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Turn {
+pub(crate) enum Turn {
     /// It takes none: there is no such place, or it may be started in any order.
     None,
     Program,
@@ -69,7 +72,7 @@ impl Planned {
     }
 
     /// A reduction whose order of association depends on ranks only: that order is ours alone.
-    pub(super) fn in_fixed_order(mut self) -> Self {
+    pub(crate) fn in_fixed_order(mut self) -> Self {
         self.call.fixed = true;
         self.binding = self.binding.computing(None);
         self
@@ -175,20 +178,20 @@ fn told_otherwise(call: &Call, own: &Blocks, at: usize) -> Option<(u64, u64)> {
 }
 
 /// The communicator whose ranks and messages plans use: both groups of an intercommunicator as one.
-pub(super) fn acting(comm: &Comm) -> &Comm {
+pub(crate) fn acting(comm: &Comm) -> &Comm {
     comm.joint().map_or(comm, |joint| &joint.comm)
 }
 
 /// Among whom an operation takes place.
 #[derive(Clone, Debug)]
-pub(super) enum Among {
+pub(crate) enum Among {
     Group(Arc<Network>),
     Sides(Arc<Network>, Sides),
     Graph(Arc<Neighbours>),
 }
 
 impl Among {
-    pub(super) fn of(world: &World, comm: &Comm, operation: schedule::Operation) -> Result<Self> {
+    pub(crate) fn of(world: &World, comm: &Comm, operation: schedule::Operation) -> Result<Self> {
         if operation.is_neighborhood() {
             return match comm.neighbours() {
                 Some(neighbours) => Ok(Self::Graph(neighbours)),
@@ -206,7 +209,7 @@ impl Among {
     }
 
     /// The same where these take steps together.
-    pub(super) fn with_steps(self, steps: Steps) -> Self {
+    pub(crate) fn with_steps(self, steps: Steps) -> Self {
         match self {
             Self::Group(network) => Self::Group(Arc::clone(network.of_steps(steps))),
             _ => self,

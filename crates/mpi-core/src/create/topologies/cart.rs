@@ -6,7 +6,8 @@ use std::sync::Arc;
 use isthmus_abi::constants as abi;
 
 use super::placement;
-use crate::comm::{Comm, create};
+use crate::comm::Comm;
+use crate::create;
 use crate::error::Result;
 use crate::fail;
 use crate::info::Info;

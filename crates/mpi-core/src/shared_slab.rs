@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! How the members of a group get a slab: the first one takes it and tells the others.
 
-use super::Use;
 use crate::comm::Comm;
 use crate::error::Result;
 use crate::internal;
+use crate::slabs::Use;
 use crate::world::World;
 
 /// Who a slab is for.

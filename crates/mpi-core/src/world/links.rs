@@ -12,9 +12,9 @@ pub type Measuring = Box<dyn Fn(bool) -> Vec<Measured> + Send + Sync>;
 /// What a process knows of the links of the job.
 pub(crate) struct WorldLinks {
     /// What the launcher knew.
-    pub(super) told: Arc<Known>,
-    pub(super) agreed: OnceLock<Arc<Known>>,
-    pub(super) measuring: Option<Measuring>,
+    pub(crate) told: Arc<Known>,
+    pub(crate) agreed: OnceLock<Arc<Known>>,
+    pub(crate) measuring: Option<Measuring>,
 }
 
 impl WorldLinks {

@@ -21,23 +21,23 @@ struct Both {
 }
 
 #[derive(Default)]
-pub(super) struct Agreement {
+pub(crate) struct Agreement {
     /// Operations that would have taken such steps: as many on all members.
-    pub(super) calls: AtomicU32,
-    pub(super) agreed: OnceLock<Option<Box<Agreed>>>,
+    pub(crate) calls: AtomicU32,
+    pub(crate) agreed: OnceLock<Option<Box<Agreed>>>,
 }
 
 /// Everybody has what he needs.
-pub(super) struct Agreed {
-    pub(super) channel: Channel,
-    pub(super) _keeps: Keeps,
+pub(crate) struct Agreed {
+    pub(crate) channel: Channel,
+    pub(crate) _keeps: Keeps,
 }
 
 /// Gives back in the end what this process has a part in; nothing where it is alone.
 #[derive(Default)]
-pub(super) struct Keeps {
-    pub(super) _slabs: Vec<Use>,
-    pub(super) _comms: Vec<NativeComm>,
+pub(crate) struct Keeps {
+    pub(crate) _slabs: Vec<Use>,
+    pub(crate) _comms: Vec<NativeComm>,
 }
 
 impl Nodes {
@@ -48,7 +48,7 @@ impl Nodes {
     }
 
     /// What members have agreed on about such steps.
-    pub(super) fn of(&self, steps: Steps) -> Option<&Agreement> {
+    pub(crate) fn of(&self, steps: Steps) -> Option<&Agreement> {
         match steps {
             Steps::None => None,
             Steps::Nodes | Steps::Jobs => self.0.get_or_init(Box::default).of(steps),
