@@ -11,7 +11,8 @@ use isthmus_lock::untrapped;
 
 use crate::c::{Out, Source, flag};
 use crate::call::{call, call_anytime, call_in_handlers};
-use crate::process::{self, life};
+use crate::life;
+use crate::process;
 
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_Init(_argc: Out<c_int>, _argv: Out<*mut *mut c_char>) -> c_int {

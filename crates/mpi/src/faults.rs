@@ -12,7 +12,8 @@ use isthmus_core::{fail, faults};
 
 use crate::c::{Later, Out};
 use crate::call::call_on;
-use crate::comm::{find, give, later};
+use crate::comm::{find, give};
+use crate::comm_later::later;
 use crate::request::{self, Operation};
 use crate::{group, process};
 

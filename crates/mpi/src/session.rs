@@ -14,7 +14,7 @@ use isthmus_core::session::{self, Session};
 use crate::c::{Out, Text};
 use crate::call::{call_anytime, raise_to};
 use crate::handle::{Kind, Table};
-use crate::process::life;
+use crate::life;
 use crate::{errhandler, error, group, info, process};
 
 static SESSIONS: Table<Session> = Table::new(Kind::Session);

@@ -42,7 +42,7 @@ const WRITING_FILES: [&str; 6] = [
     "crates/boot/src/running.rs",
     "crates/discovery/src/serve.rs",
     "crates/gateway/src/lib.rs",
-    "crates/mpi/src/process/mod.rs",
+    "crates/mpi/src/process.rs",
     "crates/sched/src/fork.rs",
 ];
 /// Rooms whose business is to talk to people.

@@ -12,13 +12,11 @@ use isthmus_core::create::{self, SplitType};
 use isthmus_core::error::Result;
 use isthmus_core::fail;
 use isthmus_core::info::Info;
-use isthmus_engine::Request;
 
 use super::handlers::call_for_new;
-use super::{COMMS, Entry, Pending, find, insert};
+use super::{find, insert};
 use crate::c::{Out, Text};
 use crate::call::call_on;
-use crate::request::{self, Operation};
 use crate::{group, info, process};
 
 /// Gives a new communicator; none gives MPI_COMM_NULL.
@@ -35,7 +33,7 @@ fn duplicate(handle: h::Comm, hints: Info) -> Result<Option<Arc<Comm>>> {
 }
 
 /// The attributes that a duplicate gets.
-fn copied(old: &Comm, handle: h::Comm) -> Result<Attributes> {
+pub(crate) fn copied(old: &Comm, handle: h::Comm) -> Result<Attributes> {
     let known = old.user().known_attributes();
     known.map_or_else(
         || Ok(Attributes::default()),
@@ -43,42 +41,8 @@ fn copied(old: &Comm, handle: h::Comm) -> Result<Attributes> {
     )
 }
 
-/// As `duplicate`, with a request. Attributes are copied now.
-fn duplicate_later(handle: h::Comm, hints: Info, new: Out<h::Comm>, request: Out<h::Request>) -> Result<()> {
-    request.set("request", h::MPI_REQUEST_NULL)?;
-    new.set("newcomm", h::MPI_COMM_NULL)?;
-    let old = find(handle)?;
-    let attributes = copied(old, handle)?;
-    later(handle, new, request, |place| {
-        create::duplicate_later(process::world()?, old, hints, move |comm: Arc<Comm>| {
-            comm.user().replace_attributes(attributes);
-            place(comm);
-        })
-    })
-}
-
-/// What gets a communicator when it is there.
-type Taker = Box<dyn FnOnce(Arc<Comm>) + Send>;
-
-/// Gives a communicator that is there when its request is complete: what `start` gives, who hands the communicator
-/// over.
-pub(crate) fn later(
-    handle: h::Comm,
-    new: Out<h::Comm>,
-    request: Out<h::Request>,
-    start: impl FnOnce(Taker) -> Result<Request>,
-) -> Result<()> {
-    request.set("request", h::MPI_REQUEST_NULL)?;
-    new.set("newcomm", h::MPI_COMM_NULL)?;
-    let result = Arc::new(Pending::default());
-    let place = result.clone();
-    let started = start(Box::new(move |comm| place.complete(comm)))?;
-    new.set("newcomm", h::Comm(COMMS.insert(Entry::Pending(result))))?;
-    request.set("request", request::insert(handle, Operation::Other(started)))
-}
-
 /// Hints that a program gives to a new communicator.
-fn hints(handle: h::Info) -> Result<Info> {
+pub(crate) fn hints(handle: h::Info) -> Result<Info> {
     info::find(handle).map(|given| comm::kept(&given))
 }
 
@@ -93,25 +57,6 @@ extern "C" fn isthmus_MPI_Comm_dup_with_info(comm: h::Comm, info: h::Info, new: 
     call_on("MPI_Comm_dup_with_info", comm, || {
         let hints = hints(info)?;
         give(new, || duplicate(comm, hints))
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Comm_idup(comm: h::Comm, new: Out<h::Comm>, request: Out<h::Request>) -> c_int {
-    call_on("MPI_Comm_idup", comm, || {
-        duplicate_later(comm, Info::default(), new, request)
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Comm_idup_with_info(
-    comm: h::Comm,
-    info: h::Info,
-    new: Out<h::Comm>,
-    request: Out<h::Request>,
-) -> c_int {
-    call_on("MPI_Comm_idup_with_info", comm, || {
-        duplicate_later(comm, hints(info)?, new, request)
     })
 }
 

@@ -17,11 +17,13 @@ use crate::call::{call, call_in_handlers, call_on, raise_to};
 use crate::handle::{Kind, Table};
 use crate::{apart, process};
 
-mod create;
+mod cache;
+pub(crate) mod create;
 mod handlers;
 mod inter;
 
-pub(crate) use create::{give, intra, later};
+pub(crate) use cache::delete_all_at_end;
+pub(crate) use create::{give, intra};
 
 static COMMS: Table<Entry> = Table::new(Kind::Comm);
 
@@ -34,14 +36,14 @@ enum Entry {
 /// The result of a nonblocking construction: there when its request is complete. Until then it can be given an error
 /// handler, which programs do at once and the standard leaves undefined.
 #[derive(Default)]
-struct Pending {
+pub(crate) struct Pending {
     comm: OnceLock<Arc<Comm>>,
     handler: Mutex<Option<ErrorHandler>>,
 }
 
 impl Pending {
     /// The construction is complete.
-    fn complete(&self, comm: Arc<Comm>) {
+    pub(crate) fn complete(&self, comm: Arc<Comm>) {
         let handler = self.handler.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(handler) = &*handler {
             comm.user().set_error_handler(handler.clone());
@@ -197,10 +199,6 @@ pub(crate) fn hold(handle: h::Comm) -> Result<Arc<Comm>> {
 /// the handler of MPI_COMM_SELF decides (MPI 5.0 section 9.3). Where nobody has set a handler, that of MPI_COMM_WORLD
 /// decides, as before MPI 4; it is initially to end the job.
 pub(crate) fn handler_of(handle: h::Comm) -> (usize, ErrorHandler) {
-    // Requests of files keep the file's handle in the communicator's place.
-    if crate::file::is_file(handle.0) {
-        return crate::file::handler_of(h::File(handle.0));
-    }
     let holder = if find(handle).is_ok() { handle } else { h::MPI_COMM_SELF };
     let set = |handle| find(handle).ok()?.user().error_handler();
     match set(holder) {
@@ -215,6 +213,11 @@ pub(crate) fn handler_of(handle: h::Comm) -> (usize, ErrorHandler) {
 /// A handle for a communicator; none gives MPI_COMM_NULL.
 pub(crate) fn insert(comm: Option<Arc<Comm>>) -> h::Comm {
     comm.map_or(h::MPI_COMM_NULL, |comm| h::Comm(COMMS.insert(Entry::Ready(comm))))
+}
+
+/// A handle for one that is not there yet.
+pub(crate) fn insert_pending(pending: Arc<Pending>) -> h::Comm {
+    h::Comm(COMMS.insert(Entry::Pending(pending)))
 }
 
 #[unsafe(no_mangle)]

@@ -12,7 +12,7 @@ use super::{Object, find, locked};
 use crate::c::{Out, Source, Target};
 use crate::call::call_on;
 use crate::entry::{entry, wide};
-use crate::request::{self, Operation};
+use crate::request::{self, Hears, Operation};
 
 /// Where, and whether all processes take part: what functions of one form differ in.
 type How = (Position, bool);
@@ -62,8 +62,10 @@ fn nonblocking(file: h::File, (place, together): How, data: Data<impl Argument>,
     let object = find(file)?;
     let buffer = cleared.and_then(|()| data.0.buffer(object, data.1, data.2));
     let started = object.file.start(place, together, buffer)?;
-    // The request keeps the file's handle, whose handler hears of errors.
-    out.set("request", request::insert(h::Comm(file.0), Operation::Receive(started)))
+    out.set(
+        "request",
+        request::insert_on(Hears::File(file), Operation::Receive(started)),
+    )
 }
 
 fn begin(file: h::File, name: &'static str, place: Position, data: Data<impl Argument>) -> Result<()> {

@@ -16,7 +16,7 @@ use isthmus_datatype::{Basic, Datatype};
 use isthmus_engine::Request;
 use isthmus_io::File;
 
-use crate::handle::{Kind, Table, fixed_index};
+use crate::handle::{Kind, Table};
 use representation::Form;
 
 mod access;
@@ -62,11 +62,6 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether a handle is one of a file.
-pub(crate) fn is_file(handle: usize) -> bool {
-    fixed_index(Kind::File, handle).is_some()
-}
-
 fn find(handle: h::File) -> Result<&'static Object> {
     match FILES.get(handle.0) {
         Some(object) => Ok(object),
@@ -81,7 +76,7 @@ fn find(handle: h::File) -> Result<&'static Object> {
 }
 
 /// The handler for errors of a file, and the handle that it is told.
-pub(crate) fn handler_of(handle: h::File) -> (usize, ErrorHandler) {
+fn handler_of(handle: h::File) -> (usize, ErrorHandler) {
     match FILES.get(handle.0) {
         Some(object) => (handle.0, locked(&object.handler).clone()),
         None => (h::MPI_FILE_NULL.0, locked(&DEFAULT).clone()),

@@ -16,13 +16,16 @@ pub(crate) enum Hears {
     Comm(Held),
     /// Of its window.
     Win(h::Win),
+    /// Of its file.
+    File(h::File),
 }
 
-/// The same for the communicator or window of a request, which may have been freed meanwhile.
+/// The same for the communicator, window or file of a request, which may have been freed meanwhile.
 #[cold]
 pub(crate) fn raise_on(function: &'static str, hears: &Hears, error: &Error) -> c_int {
     match hears {
         Hears::Comm(comm) => comm.raise(function, error),
         Hears::Win(window) => raise(function, *window, error),
+        Hears::File(file) => raise(function, *file, error),
     }
 }

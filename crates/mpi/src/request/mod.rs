@@ -28,7 +28,7 @@ use crate::process;
 use crate::turns::{Guard, Turns};
 use callbacks::Callbacks;
 use copies::{Copies, Left};
-use hears::Hears;
+pub(crate) use hears::Hears;
 pub(crate) use partitioned::Partitioned;
 pub(crate) use parts::{insert_partitioned, part, partitioned};
 pub(crate) use started::Started;
@@ -92,10 +92,7 @@ struct Object {
     /// `None`: inactive.
     state: Turns<Option<Operation>>,
     role: Role,
-    /// Communicator whose error handler hears of errors.
-    comm: Held,
-    /// The window whose handler hears of them instead.
-    window: Option<h::Win>,
+    hears: Hears,
     /// What the Fortran layer copies when it begins and ends.
     copies: Option<Arc<Copies>>,
 }
@@ -147,25 +144,22 @@ struct Ended {
 }
 
 fn insert_object(comm: h::Comm, state: Option<Operation>, role: Role) -> h::Request {
+    insert_for(Hears::Comm(Held::of(comm)), state, role)
+}
+
+fn insert_for(hears: Hears, state: Option<Operation>, role: Role) -> h::Request {
     h::Request(REQUESTS.insert(Entry::Full(Box::new(Object {
         state: Turns::new(state),
         role,
-        comm: Held::of(comm),
-        window: None,
+        hears,
         copies: None,
     }))))
 }
 
-/// A handle for an operation on a window, whose error handler hears of its errors.
-pub(crate) fn insert_on(window: h::Win, request: isthmus_engine::Request) -> h::Request {
+/// A handle for an operation on a window or a file, whose error handler hears of its errors.
+pub(crate) fn insert_on(hears: Hears, operation: Operation) -> h::Request {
     started();
-    h::Request(REQUESTS.insert(Entry::Full(Box::new(Object {
-        state: Turns::new(Some(Operation::Other(request))),
-        role: Role::Once,
-        comm: Held::of(h::MPI_COMM_SELF),
-        window: Some(window),
-        copies: None,
-    }))))
+    insert_for(hears, Some(operation), Role::Once)
 }
 
 /// A handle for what was started where threads take turns. Always part of its caller, for the reason of
@@ -236,8 +230,7 @@ fn lengthen(entry: &mut Entry) {
         *entry = Entry::Full(Box::new(Object {
             state: Turns::new(Some((*what).into())),
             role: Role::Once,
-            comm: comm.clone(),
-            window: None,
+            hears: Hears::Comm(comm.clone()),
             copies: None,
         }));
     }
@@ -272,10 +265,13 @@ fn is_doubtful(handle: h::Request, engine: &Engine) -> bool {
     }
 }
 
-/// The communicator that a request belongs to, for errors.
+/// The communicator that a request belongs to, for errors of the call itself.
 pub(crate) fn comm_of(handle: h::Request) -> h::Comm {
     match REQUESTS.get(handle.0) {
-        Some(Entry::Full(object)) => object.comm.handle(),
+        Some(Entry::Full(object)) => match &object.hears {
+            Hears::Comm(comm) => comm.handle(),
+            Hears::Win(_) | Hears::File(_) => h::MPI_COMM_SELF,
+        },
         Some(Entry::Quick(quick)) => quick.comm.handle(),
         None => h::MPI_COMM_SELF,
     }
@@ -406,13 +402,6 @@ impl Object {
         unsafe { self.state.lock() }
     }
 
-    fn hears(&self) -> Hears {
-        match self.window {
-            Some(window) => Hears::Win(window),
-            None => Hears::Comm(self.comm.clone()),
-        }
-    }
-
     /// Active requests take part in waiting; inactive persistent ones count as complete with an empty status.
     fn is_active(&self) -> bool {
         self.state().is_some()
@@ -436,7 +425,7 @@ impl Object {
         Some(Ended {
             empty,
             status,
-            error: error.map(|e| (self.hears(), e)),
+            error: error.map(|e| (self.hears.clone(), e)),
             callbacks: None,
             copies: self.copies.clone().filter(|_| !empty),
             pending: false,
@@ -447,7 +436,7 @@ impl Object {
     fn doubt(&self, engine: &Engine) -> Option<Ended> {
         let error = self.state().as_ref()?.doubt(engine)?;
         Some(Ended {
-            error: Some((self.hears(), Error::from(&error))),
+            error: Some((self.hears.clone(), Error::from(&error))),
             pending: true,
             empty: false,
             ..Ended::NOTHING

@@ -18,7 +18,7 @@ use crate::c::{Out, Source, Target, count};
 use crate::check;
 use crate::datatype;
 use crate::entry::{entry, wide};
-use crate::request::{self, Operation};
+use crate::request::{self, Hears, Operation};
 
 /// A buffer, its count and its datatype.
 type Triple<B> = (B, i64, h::Datatype);
@@ -256,7 +256,7 @@ fn accumulate(
 fn requested(win: h::Win, out: Out<h::Request>, operate: impl FnOnce() -> Result<Started>) -> Result<()> {
     out.set("request", h::MPI_REQUEST_NULL)?;
     let handle = match operate()? {
-        Some(started) => request::insert_on(win, started),
+        Some(started) => request::insert_on(Hears::Win(win), Operation::Other(started)),
         // Nothing can go wrong any more, so nobody has to hear of it.
         None => request::insert(h::MPI_COMM_SELF, Operation::Done(Status::empty())),
     };

@@ -7,9 +7,9 @@ use isthmus_abi::constants as abi;
 use isthmus_core::error::{About, Result};
 use isthmus_core::fail;
 
-use super::{Added, LAST, added, class_of};
 use crate::c::{Out, Text};
 use crate::call::call_anytime;
+use crate::error::{Added, LAST, added, class_of};
 
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_Error_class(code: c_int, class: Out<c_int>) -> c_int {

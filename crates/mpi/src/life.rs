@@ -8,7 +8,6 @@
 //!   nobody has received a second after the last user has gone are kept until then, in memory of the library.
 
 use std::ffi::c_int;
-use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use isthmus_abi::constants as abi;
@@ -20,9 +19,8 @@ use isthmus_lock::{OneAtATime, untrapped};
 use isthmus_requests::Requests;
 use isthmus_wire::frame::protocol;
 
-use super::{
-    ABORTING, AFTER, BEFORE, FORKED, LEVEL, PHASE, PROCESS, Process, RUNNING, STARTING, WORLD_MODEL, abort, boot_error,
-    get, granted, say, world_model,
+use crate::process::{
+    self, PROCESS_STANDS, Phase, Process, WORLD_MODEL, abort, boot_error, get, granted, say, world_model,
 };
 
 static USERS: Mutex<Users> = Mutex::new(Users {
@@ -47,10 +45,7 @@ fn users() -> MutexGuard<'static, Users> {
 /// MPI_Init: gives the granted thread level.
 pub(crate) fn start(required: c_int) -> Result<c_int> {
     let level = granted(required)?;
-    if WORLD_MODEL
-        .compare_exchange(BEFORE, STARTING, Ordering::AcqRel, Ordering::Acquire)
-        .is_err()
-    {
+    if !WORLD_MODEL.go(Phase::Before, Phase::Starting) {
         fail!(
             abi::MPI_ERR_OTHER,
             "MPI_Init or MPI_Init_thread was called before; MPI is initialized once only"
@@ -58,11 +53,11 @@ pub(crate) fn start(required: c_int) -> Result<c_int> {
     }
     match enter(&mut users(), level, level >= abi::MPI_THREAD_MULTIPLE) {
         Ok(level) => {
-            WORLD_MODEL.store(RUNNING, Ordering::Release);
+            WORLD_MODEL.go_to(Phase::Running);
             Ok(level)
         }
         Err(error) => {
-            WORLD_MODEL.store(BEFORE, Ordering::Release);
+            WORLD_MODEL.go_to(Phase::Before);
             Err(error)
         }
     }
@@ -82,7 +77,7 @@ pub(crate) fn start_session(level: c_int) -> Result<c_int> {
 
 /// Another user. `threads`: if it is the first, prepare for several threads.
 fn enter(users: &mut Users, level: c_int, threads: bool) -> Result<c_int> {
-    let process = match PROCESS.get() {
+    let process = match process::begun() {
         Some(process) => process,
         // Settings and rates of links are reckoned there.
         None => untrapped(|| begin(threads || crate::tool::is_concurrent(), level == abi::MPI_THREAD_SINGLE))?,
@@ -94,13 +89,13 @@ fn enter(users: &mut Users, level: c_int, threads: bool) -> Result<c_int> {
         );
     }
     users.count += 1;
-    PHASE.store(RUNNING, Ordering::Release);
+    PROCESS_STANDS.go_to(Phase::Running);
     let level = if process.threads {
         level
     } else {
         level.min(abi::MPI_THREAD_SERIALIZED)
     };
-    LEVEL.store(level, Ordering::Release);
+    process::grant(level);
     Ok(level)
 }
 
@@ -126,10 +121,10 @@ fn begin(threads: bool, single: bool) -> Result<&'static Process> {
     crate::settings::tune(running.world().engine());
     running.prepare().map_err(|e| boot_error(&e))?;
     crate::tool::begin(running.world().engine());
-    super::has_met(running.world());
+    process::has_met(running.world());
     let (comm_world, comm_self) = (comm::of_world(running.world()), comm::of_self(running.world()));
     let main = std::thread::current().id();
-    let process = PROCESS.get_or_init(|| Process {
+    let process = process::begin(Process {
         running,
         threads,
         main,
@@ -148,9 +143,9 @@ fn begin(threads: bool, single: bool) -> Result<&'static Process> {
 /// part in an operation, this one waits for ever.
 fn mark_copies() -> Result<()> {
     extern "C" fn copied() {
-        PHASE.store(FORKED, Ordering::Release);
+        PROCESS_STANDS.go_to(Phase::Forked);
         // Who finalizes at the end of a program whatever is not finalized leaves a copy alone.
-        let _ = WORLD_MODEL.compare_exchange(RUNNING, AFTER, Ordering::AcqRel, Ordering::Relaxed);
+        WORLD_MODEL.go(Phase::Running, Phase::After);
     }
     unsafe extern "C" {
         /// What pthread_atfork calls, which is in no shared library.
@@ -175,8 +170,8 @@ fn mark_copies() -> Result<()> {
 pub(crate) fn delete_at_end() -> Result<()> {
     // Who may not call it hears that from what follows.
     let Ok(process) = world_model() else { return Ok(()) };
-    let own = crate::attribute::delete_all_at_end(&process.comm_self, isthmus_abi::handles::MPI_COMM_SELF);
-    let all = crate::attribute::delete_all_at_end(&process.comm_world, isthmus_abi::handles::MPI_COMM_WORLD);
+    let own = crate::comm::delete_all_at_end(&process.comm_self, isthmus_abi::handles::MPI_COMM_SELF);
+    let all = crate::comm::delete_all_at_end(&process.comm_world, isthmus_abi::handles::MPI_COMM_WORLD);
     own.and(all)
 }
 
@@ -190,7 +185,7 @@ pub(crate) fn finish() -> Result<()> {
     if users.count > 0 {
         process.running.give_memory_back();
     }
-    WORLD_MODEL.store(AFTER, Ordering::Release);
+    WORLD_MODEL.go_to(Phase::After);
     Ok(())
 }
 
@@ -210,7 +205,7 @@ fn leave(users: &mut Users, process: &Process) -> Result<()> {
     } else {
         part(users, process)?;
     }
-    PHASE.store(AFTER, Ordering::Release);
+    PROCESS_STANDS.go_to(Phase::After);
     Ok(())
 }
 
@@ -236,13 +231,13 @@ fn part(users: &mut Users, process: &Process) -> Result<()> {
 fn at_exit() -> Result<()> {
     extern "C" fn end() {
         // The others wait for the process, not for a copy of it.
-        if PHASE.load(Ordering::Acquire) == FORKED {
+        if PROCESS_STANDS.at(Phase::Forked) {
             return;
         }
         // A thread that ends the job may do so while another one is at work with this.
         let Ok(mut users) = USERS.try_lock() else { return };
         // Whoever exits with an open session is missed by the launcher, as after MPI_Init without MPI_Finalize.
-        if let (0, false, Some(process)) = (users.count, ABORTING.load(Ordering::Acquire), PROCESS.get()) {
+        if let (0, false, Some(process)) = (users.count, process::is_aborting(), process::begun()) {
             if let Err(error) = part(&mut users, process) {
                 say(&format!("isthmus: {error}"));
             }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Error classes, codes and their texts (MPI 5.0 sections 9.4 and 9.5): what the program has added, and the sentence of
-//! the last error. `functions`: what the program calls.
+//! the last error. What the program calls stands in `error_classes.rs`.
 
 use std::cell::RefCell;
 use std::ffi::c_int;
@@ -10,22 +10,21 @@ use isthmus_abi::constants as abi;
 use isthmus_core::error::{Error, Result};
 use isthmus_core::fail;
 
-mod functions;
-
 /// A class or code that the program added.
-struct Added {
-    number: c_int,
-    class: c_int,
-    text: String,
+pub(crate) struct Added {
+    pub(crate) number: c_int,
+    pub(crate) class: c_int,
+    pub(crate) text: String,
 }
 
 static ADDED: Mutex<Vec<Added>> = Mutex::new(Vec::new());
 
 thread_local! {
-    static LAST: RefCell<Option<(c_int, String)>> = const { RefCell::new(None) };
+    pub(crate) static LAST: RefCell<Option<(c_int, String)>> = const { RefCell::new(None) };
 }
 
-fn added<R>(with: impl FnOnce(&mut Vec<Added>) -> R) -> R {
+/// What the program has added.
+pub(crate) fn added<R>(with: impl FnOnce(&mut Vec<Added>) -> R) -> R {
     with(&mut ADDED.lock().unwrap_or_else(PoisonError::into_inner))
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! This process as an MPI process: whether it runs, and what it has meanwhile. `life`: who uses it, from when to when.
+//! This process as an MPI process: whether it runs, and what it has meanwhile. Who uses it, from when to when, is
+//! said by [`crate::life`].
 
 use std::ffi::c_int;
 use std::io::Write;
@@ -17,19 +18,48 @@ use isthmus_core::world::World;
 use isthmus_requests::Requests;
 use isthmus_wire::boot::LinkTraffic;
 
-pub(crate) mod life;
+/// How far it has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Phase {
+    Before,
+    Starting,
+    Running,
+    After,
+    /// A copy that fork made of a process of the job.
+    Forked,
+}
 
-const BEFORE: u8 = 0;
-const STARTING: u8 = 1;
-const RUNNING: u8 = 2;
-const AFTER: u8 = 3;
-/// A copy that fork made of a process of the job.
-const FORKED: u8 = 4;
+/// A phase that threads look at.
+pub(crate) struct Stands(AtomicU8);
 
-/// Of the process: [`RUNNING`] while it has users.
-static PHASE: AtomicU8 = AtomicU8::new(BEFORE);
+impl Stands {
+    const fn before() -> Self {
+        Self(AtomicU8::new(Phase::Before as u8))
+    }
+
+    #[inline]
+    pub(crate) fn at(&self, phase: Phase) -> bool {
+        self.0.load(Ordering::Acquire) == phase as u8
+    }
+
+    pub(crate) fn go_to(&self, phase: Phase) {
+        self.0.store(phase as u8, Ordering::Release);
+    }
+
+    /// Goes on from one phase to another, unless it was in a third one.
+    pub(crate) fn go(&self, from: Phase, to: Phase) -> bool {
+        let gone = self
+            .0
+            .compare_exchange(from as u8, to as u8, Ordering::AcqRel, Ordering::Acquire);
+        gone.is_ok()
+    }
+}
+
+/// Of the process: [`Phase::Running`] while it has users.
+pub(crate) static PROCESS_STANDS: Stands = Stands::before();
 /// Of the world model.
-static WORLD_MODEL: AtomicU8 = AtomicU8::new(BEFORE);
+pub(crate) static WORLD_MODEL: Stands = Stands::before();
 /// Thread support that the latest user was granted.
 static LEVEL: AtomicI32 = AtomicI32::new(abi::MPI_THREAD_SINGLE);
 /// The job is being ended.
@@ -40,9 +70,9 @@ static PROCESS: OnceLock<Process> = OnceLock::new();
 
 /// What a running MPI process has.
 pub(crate) struct Process {
-    running: Running,
+    pub(crate) running: Running,
     /// Several threads may call MPI at the same time.
-    threads: bool,
+    pub(crate) threads: bool,
     /// The thread that initialized MPI.
     pub(crate) main: ThreadId,
     /// MPI_COMM_WORLD.
@@ -56,29 +86,23 @@ pub(crate) struct Process {
 /// Does anybody use MPI: between MPI_Init and MPI_Finalize, or with a session?
 #[inline]
 pub(crate) fn running() -> Result<()> {
-    match PHASE.load(Ordering::Acquire) {
-        RUNNING => Ok(()),
-        phase => Err(not_running(phase)),
+    match PROCESS_STANDS.at(Phase::Running) {
+        true => Ok(()),
+        false => Err(not_running()),
     }
 }
 
 #[cold]
-fn not_running(phase: u8) -> Error {
-    let text = match phase {
-        RUNNING => "MPI runs without a process",
-        AFTER => "called after MPI_Finalize",
-        FORKED => {
-            "called in a copy that fork made of a process of the job; only the process that called MPI_Init may call \
-             MPI, and a copy may start another program"
-        }
-        _ => "called before MPI_Init",
-    };
-    let class = if phase == RUNNING {
-        abi::MPI_ERR_INTERN
+fn not_running() -> Error {
+    let text = if PROCESS_STANDS.at(Phase::After) {
+        "called after MPI_Finalize"
+    } else if PROCESS_STANDS.at(Phase::Forked) {
+        "called in a copy that fork made of a process of the job; only the process that called MPI_Init may call MPI, and \
+         a copy may start another program"
     } else {
-        abi::MPI_ERR_OTHER
+        "called before MPI_Init"
     };
-    Error::new(class, text)
+    Error::new(abi::MPI_ERR_OTHER, text)
 }
 
 /// The running process.
@@ -87,7 +111,7 @@ pub(crate) fn get() -> Result<&'static Process> {
     running()?;
     match PROCESS.get() {
         Some(process) => Ok(process),
-        None => Err(not_running(RUNNING)),
+        None => Err(Error::new(abi::MPI_ERR_INTERN, "MPI runs without a process")),
     }
 }
 
@@ -106,13 +130,13 @@ impl Process {
 /// Is this between MPI_Init and MPI_Finalize?
 #[inline]
 pub(crate) fn is_in_world_model() -> bool {
-    WORLD_MODEL.load(Ordering::Acquire) == RUNNING
+    WORLD_MODEL.at(Phase::Running)
 }
 
 /// The process between MPI_Init and MPI_Finalize: only then there are MPI_COMM_WORLD and MPI_COMM_SELF.
 #[inline]
 pub(crate) fn world_model() -> Result<&'static Process> {
-    if WORLD_MODEL.load(Ordering::Acquire) != RUNNING {
+    if !is_in_world_model() {
         return Err(no_world_model());
     }
     get()
@@ -156,12 +180,12 @@ pub(crate) fn world() -> Result<&'static World> {
 
 /// Has MPI_Init been called (and completed)?
 pub(crate) fn was_started() -> bool {
-    WORLD_MODEL.load(Ordering::Acquire) >= RUNNING
+    WORLD_MODEL.at(Phase::Running) || WORLD_MODEL.at(Phase::After)
 }
 
 /// Has MPI_Finalize completed?
 pub(crate) fn was_finished() -> bool {
-    WORLD_MODEL.load(Ordering::Acquire) == AFTER
+    WORLD_MODEL.at(Phase::After)
 }
 
 /// The thread level that a program gets: what it asked for, in the order of the standard.
@@ -176,6 +200,11 @@ pub(crate) fn granted(required: c_int) -> Result<c_int> {
         fail!(abi::MPI_ERR_ARG, "{required} is not a level of thread support");
     }
     Ok(required)
+}
+
+/// From now on this level of thread support is granted.
+pub(crate) fn grant(level: c_int) {
+    LEVEL.store(level, Ordering::Release);
 }
 
 /// Granted level of thread support.
@@ -194,6 +223,21 @@ pub(crate) fn takes_turns() -> bool {
 pub(crate) fn of_turns() -> Option<&'static Process> {
     let process = PROCESS.get().filter(|process| !process.threads)?;
     running().is_ok().then_some(process)
+}
+
+/// The process that was begun, whoever uses it now.
+pub(crate) fn begun() -> Option<&'static Process> {
+    PROCESS.get()
+}
+
+/// From now on there is a process: this one, unless another was there before.
+pub(crate) fn begin(process: Process) -> &'static Process {
+    PROCESS.get_or_init(|| process)
+}
+
+/// Whether the job is being ended from here.
+pub(crate) fn is_aborting() -> bool {
+    ABORTING.load(Ordering::Acquire)
 }
 
 /// Ends the job: tells the launcher why, and ends this process with `code`.
@@ -271,7 +315,8 @@ pub(crate) fn say(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
-fn boot_error(error: &BootError) -> Error {
+/// An error of the room that begins and ends a process.
+pub(crate) fn boot_error(error: &BootError) -> Error {
     if let BootError::Aborted(_) = error {
         // The launcher ends the job and has said why: it has nothing to hear from every process that it ends.
         exit(crate::error::exit_status(abi::MPI_ERR_OTHER));
