@@ -120,7 +120,7 @@ extern "C" fn isthmus_MPI_Alloc_mem(size: isthmus_abi::Aint, info: h::Info, base
         };
         base.set("baseptr", std::ptr::null_mut())?;
         let alignment = crate::memory::alignment(&crate::info::find(info)?)?;
-        base.set("baseptr", crate::memory::allocate(size, alignment)?)
+        base.set("baseptr", crate::memory::allocate_for_windows(size, alignment)?)
     })
 }
 

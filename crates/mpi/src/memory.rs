@@ -1,22 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
-//! MPI_Alloc_mem and MPI_Free_mem: memory from the allocator, aligned to pages or more.
+//! MPI_Alloc_mem and MPI_Free_mem: memory that the processes of the node can share, in case that it becomes a window, or
+//! else from the allocator; aligned to pages or more.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ffi::c_void;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use isthmus_abi::constants as abi;
 use isthmus_core::error::Result;
 use isthmus_core::fail;
 use isthmus_core::info::Info;
+use isthmus_rma::{Place, Shareable};
+
+use crate::process;
 
 const PAGE: usize = 4096;
 
 /// Largest alignment that anybody gets.
 const MOST: usize = 1 << 30;
 
-/// Address and layout of every piece.
-static PIECES: Mutex<Vec<(usize, Layout)>> = Mutex::new(Vec::new());
+/// Most pieces that others can share: each is a file.
+const MOST_SHARED: usize = 256;
+
+/// Where memory comes from, and goes back to.
+enum Origin {
+    Allocator(Layout),
+    Node(Shareable),
+}
+
+/// Address and origin of every piece.
+static PIECES: Mutex<Vec<(usize, Origin)>> = Mutex::new(Vec::new());
+
+fn pieces() -> MutexGuard<'static, Vec<(usize, Origin)>> {
+    PIECES.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Alignment that the info key `mpi_minimum_memory_alignment` asks for (MPI 5.0 section 9.2); at least a page.
 pub(crate) fn alignment(info: &Info) -> Result<usize> {
@@ -33,6 +50,27 @@ pub(crate) fn alignment(info: &Info) -> Result<usize> {
     }
 }
 
+/// Memory of at least `size` bytes, of which the program may make windows.
+pub(crate) fn allocate_for_windows(size: usize, alignment: usize) -> Result<*mut c_void> {
+    let shared = |piece: &&(usize, Origin)| matches!(piece.1, Origin::Node(_));
+    let is_possible = size > 0 && alignment <= PAGE && pieces().iter().filter(shared).count() < MOST_SHARED;
+    let world = process::world().ok().filter(|_| is_possible);
+    let Some(piece) = world.and_then(|world| Shareable::new(world, size)) else {
+        return allocate(size, alignment);
+    };
+    let address = piece.address();
+    pieces().push((address, Origin::Node(piece)));
+    Ok(std::ptr::with_exposed_provenance_mut(address))
+}
+
+/// Where others of the node find these bytes, if they can.
+pub(crate) fn place(address: usize, bytes: u64) -> Option<Place> {
+    pieces().iter().find_map(|(_, origin)| match origin {
+        Origin::Node(piece) => piece.place(address, bytes),
+        Origin::Allocator(_) => None,
+    })
+}
+
 /// Memory of at least `size` bytes.
 pub(crate) fn allocate(size: usize, alignment: usize) -> Result<*mut c_void> {
     let Ok(layout) = Layout::from_size_align(size.max(1), alignment) else {
@@ -46,16 +84,13 @@ pub(crate) fn allocate(size: usize, alignment: usize) -> Result<*mut c_void> {
     if base.is_null() {
         fail!(abi::MPI_ERR_NO_MEM, "the system has no {size} bytes");
     }
-    PIECES
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .push((base as usize, layout));
+    pieces().push((base as usize, Origin::Allocator(layout)));
     Ok(base.cast())
 }
 
 /// Gives memory of [`allocate`] back.
 pub(crate) fn release(base: *mut c_void) -> Result<()> {
-    let mut pieces = PIECES.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut pieces = pieces();
     let Some(at) = pieces.iter().position(|(address, _)| *address == base as usize) else {
         fail!(
             abi::MPI_ERR_BASE,
@@ -63,8 +98,12 @@ pub(crate) fn release(base: *mut c_void) -> Result<()> {
             "is {base:p}, which was not given by MPI_Alloc_mem, or was freed already"
         );
     };
-    let (_, layout) = pieces.swap_remove(at);
-    // SAFETY: `allocate` made it with this layout, and the entry was there, so it was not freed yet.
-    unsafe { dealloc(base.cast(), layout) };
+    let (_, origin) = pieces.swap_remove(at);
+    drop(pieces);
+    match origin {
+        // SAFETY: `allocate` made it with this layout, and the entry was there, so it was not freed yet.
+        Origin::Allocator(layout) => unsafe { dealloc(base.cast(), layout) },
+        Origin::Node(piece) => piece.release(process::world()?),
+    }
     Ok(())
 }

@@ -10,14 +10,14 @@ use isthmus_datatype::raw::{ReadMemory, WriteMemory};
 use crate::data::Piece;
 use crate::elements::{on, takes_swaps};
 use crate::locks::blocks;
-use crate::target::mapped;
+use crate::target;
 use crate::window::Window;
 
 /// Memory of a process that this one reaches by load and store, if operations may go there now without more ado, and
 /// how far behind the beginning of the process's part it is; `None`: that takes a closer look.
 #[inline]
 fn at_hand(window: &Window, piece: &Piece) -> Option<(WriteMemory, u64)> {
-    let rank = u32::try_from(piece.rank).ok().filter(|_| window.shares)?;
+    let rank = u32::try_from(piece.rank).ok()?;
     if rank as usize >= window.parts.count() || !window.epochs.allow(rank, false) {
         return None;
     }
@@ -27,9 +27,7 @@ fn at_hand(window: &Window, piece: &Piece) -> Option<(WriteMemory, u64)> {
     if start.checked_add(piece.length)? > part.size {
         return None;
     }
-    let there = mapped(window, rank)?;
-    let memory = window.own.part(there + start as isize, piece.length as usize);
-    Some((memory, start))
+    Some((target::at_hand(window, rank, start, piece.length)?, start))
 }
 
 /// MPI_Put.

@@ -20,6 +20,7 @@ use crate::hints::Hints;
 use crate::locks;
 use crate::parts::{Part, Parts};
 use crate::sent::Far;
+use crate::shareable::Place;
 use crate::store::Store;
 use crate::window::{Flavor, Lazy, Window};
 
@@ -32,6 +33,8 @@ pub struct Wish {
     pub unit: u64,
     /// Memory that the program has, if it brings it.
     pub memory: Option<WriteMemory>,
+    /// Where others of the node find that, if they can map it.
+    pub place: Option<Place>,
     /// What the program says.
     pub hints: Info,
 }
@@ -151,8 +154,7 @@ impl Window {
             None => lay_out(flavor, &said),
             Some(far) => lay_out_node(flavor, &said, far),
         };
-        let wish = (own.wish.memory, &own.hints);
-        let provided = provided.and_then(|laid| provide(world, (flavor, comm.rank()), node, laid, wish, allocate));
+        let provided = provided.and_then(|laid| provide(world, (flavor, comm.rank()), node, laid, &own, allocate));
         if far.is_some() {
             agree_on_memory(world, program, &provided)?;
         }
@@ -261,17 +263,21 @@ fn provide(
     (flavor, rank): (Flavor, u32),
     node: Option<&Comm>,
     (parts, bytes): (Vec<Part>, usize),
-    (memory, hints): (Option<WriteMemory>, &Hints),
+    own: &Own,
     allocate: Allocate<'_>,
 ) -> Result<(Vec<Part>, Store, WriteMemory)> {
     let part = parts[rank as usize];
     let size = to_usize(part.size)?;
-    let given = memory.unwrap_or(WriteMemory::EMPTY);
+    let given = own.wish.memory.clone().unwrap_or(WriteMemory::EMPTY);
     let (store, memory) = if let Some(node) = node {
         let say = |memory: &dyn SharedMemory| {
             if flavor == Flavor::Create {
-                let line = locks::line(memory.words(), parts.len(), rank);
-                locks::begins(line).store(given.address() as u64, Ordering::Release);
+                let brought = locks::brought(locks::line(memory.words(), parts.len(), rank));
+                if let Some(place) = own.wish.place {
+                    brought.piece.store(place.number, Ordering::Relaxed);
+                    brought.skip.store(place.skip, Ordering::Relaxed);
+                }
+                brought.begins.store(given.address() as u64, Ordering::Release);
             }
         };
         let shared = share(world, node, locks::words(parts.len()), bytes, say)?;
@@ -282,7 +288,7 @@ fn provide(
         (Store::Node(shared, parts.len()), memory)
     } else {
         let memory = match flavor.allocates() {
-            true => allocate(size, hints.alignment()?)?,
+            true => allocate(size, own.hints.alignment()?)?,
             false => given,
         };
         (Store::own(), memory)

@@ -4,8 +4,9 @@
 //! ```text
 //!  words                  content
 //!  8 for each process     its lock: tickets, write, read | its attached memory: version, address, length; or in the
-//!                        place of the address where the memory begins that it has brought | how many on other nodes
-//!                        wait for its lock, and have it | fences that it has ended
+//!                        place of these the piece of shared memory in which lies what it has brought, its address, and
+//!                        what of the piece is before it | how many on other nodes wait for its lock, and have it |
+//!                        fences that it has ended
 //!  8 for each 64 members  a byte for each of them that wants or has the lock of the process
 //!  8 for each of 64       who changes elements of a block: rank + 1, or 0 | unused
 //! ```
@@ -99,10 +100,25 @@ pub(crate) fn notice(line: &[AtomicU64]) -> Notice<'_> {
     }
 }
 
-/// Where the memory of a process begins that it has brought when the window was made, in its words: those of a window
-/// to which nothing can be attached have room for it.
-pub(crate) fn begins(line: &[AtomicU64]) -> &AtomicU64 {
-    notice(line).address
+/// The memory that a process has brought when the window was made.
+#[derive(Clone, Copy)]
+pub(crate) struct Brought<'a> {
+    /// Where it begins there.
+    pub(crate) begins: &'a AtomicU64,
+    /// The number of the piece of shared memory in which it lies; 0: in none.
+    pub(crate) piece: &'a AtomicU64,
+    /// Bytes of the piece before it.
+    pub(crate) skip: &'a AtomicU64,
+}
+
+/// What a process says of memory that it has brought, in its words: those of a window to which nothing can be attached
+/// have room for it.
+pub(crate) fn brought(line: &[AtomicU64]) -> Brought<'_> {
+    Brought {
+        begins: &line[4],
+        piece: &line[3],
+        skip: &line[5],
+    }
 }
 
 /// How many fences a process has come to the end of, in its words.

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Where a window keeps the words that its processes share, and the memory that it was given.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 
 use isthmus_datatype::raw::WriteMemory;
 use isthmus_engine::SharedMemory;
 
-use crate::locks::{self, BlockLocks, Notice, ProcessLock};
+use crate::locks::{self, BlockLocks, Brought, Notice, ProcessLock};
 
 /// See the module.
 pub(crate) enum Store {
@@ -45,9 +45,9 @@ impl Store {
         locks::notice(self.line(rank))
     }
 
-    /// Where the memory that a process on this node has brought begins in it.
-    pub(crate) fn begins(&self, rank: u32) -> u64 {
-        locks::begins(self.line(rank)).load(Ordering::Acquire)
+    /// What a process on this node says of the memory that it has brought.
+    pub(crate) fn brought(&self, rank: u32) -> Brought<'_> {
+        locks::brought(self.line(rank))
     }
 
     /// How many fences a process on this node has come to the end of.

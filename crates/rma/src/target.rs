@@ -2,12 +2,13 @@
 //! Where an operation goes: which memory of which process, and whether it may.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use isthmus_abi::constants as abi;
 use isthmus_core::error::Result;
 use isthmus_core::fail;
 use isthmus_datatype::raw::WriteMemory;
-use isthmus_engine::Reach;
+use isthmus_engine::{Reach, SharedMemory};
 
 use crate::attach::{check_attached, own_region};
 use crate::data::{TargetData, When};
@@ -95,7 +96,7 @@ fn outside<T>(window: &Window, place: &TargetData<'_>, rank: u32, first: i128) -
 
 /// Where the part of a process on this node begins, seen from that of this one, if both are mapped here.
 #[inline]
-pub(crate) fn mapped(window: &Window, rank: u32) -> Option<isize> {
+fn mapped(window: &Window, rank: u32) -> Option<isize> {
     let there = window.parts.get(rank).at.wrapping_sub(window.part().at) as isize;
     (window.shares && !window.is_far(rank)).then_some(there)
 }
@@ -111,8 +112,43 @@ fn spot(window: &Window, rank: u32, offset: i64) -> Result<Spot> {
     if rank == window.comm.rank() {
         return Ok(Spot::Here(window.own.shifted(offset as isize)));
     }
-    let begins = window.store.begins(rank);
+    if let Some(memory) = brought(window, rank) {
+        return Ok(Spot::Here(memory.memory().shifted(offset as isize)));
+    }
+    let begins = window.store.brought(rank).begins.load(Ordering::Acquire);
     Ok(Spot::There(reach(window, rank)?, begins.wrapping_add_signed(offset)))
+}
+
+/// The part of another process of this node, if it has brought memory that can be mapped here.
+fn brought(window: &Window, rank: u32) -> Option<Arc<dyn SharedMemory>> {
+    if let Some(known) = locked(&window.seldom.mapped).get(&rank) {
+        return known.clone();
+    }
+    let brought = window.store.brought(rank);
+    let (number, skip) = (brought.piece.load(Ordering::Acquire), brought.skip.load(Ordering::Acquire));
+    let bytes = usize::try_from(window.parts.get(rank).size).ok();
+    let bytes = bytes.filter(|&bytes| number != 0 && bytes > 0);
+    let opened = bytes.and_then(|bytes| {
+        let mut engine = window.world.engine().lock();
+        engine.slabs().sharing()?.open_part(number, skip, bytes).ok()
+    });
+    locked(&window.seldom.mapped).entry(rank).or_insert(opened).clone()
+}
+
+/// The part of a process of this node, from a byte of it on, if operations have found it mapped here; these bytes of it
+/// must be there.
+#[inline]
+pub(crate) fn at_hand(window: &Window, rank: u32, start: u64, length: u64) -> Option<WriteMemory> {
+    let (from, length) = (start as isize, length as usize);
+    if let Some(there) = mapped(window, rank) {
+        return Some(window.own.part(there + from, length));
+    }
+    if rank == window.comm.rank() {
+        return (!window.is_far(rank)).then(|| window.own.part(from, length));
+    }
+    let known = locked(&window.seldom.made()?.mapped);
+    let memory = known.get(&rank)?.as_ref()?.memory();
+    Some(memory.part(from, length))
 }
 
 fn dynamic(window: &Window, rank: u32, address: i64, start: u64, end: u64) -> Result<Spot> {

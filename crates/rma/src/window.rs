@@ -14,7 +14,7 @@ use isthmus_core::info::Info;
 use isthmus_core::world::World;
 use isthmus_datatype::Representation;
 use isthmus_datatype::raw::WriteMemory;
-use isthmus_engine::{Reach, with_port};
+use isthmus_engine::{Reach, SharedMemory, with_port};
 use isthmus_wire::frame::protocol;
 
 use crate::counted::Counted;
@@ -102,6 +102,12 @@ impl Deref for Lazy {
 }
 
 impl Lazy {
+    /// What has been needed.
+    #[inline]
+    pub(crate) fn made(&self) -> Option<&Seldom> {
+        self.0.get().map(|made| &**made)
+    }
+
     /// With hints, if there are any.
     pub(crate) fn with(hints: Hints) -> Self {
         if hints.is_empty() {
@@ -118,6 +124,8 @@ impl Lazy {
 pub(crate) struct Seldom {
     /// How the memory of others is reached that the window has not brought: of those that were asked for.
     pub(crate) reaches: Mutex<BTreeMap<u32, Arc<dyn Reach>>>,
+    /// What of it is mapped here; `None`: it cannot be.
+    pub(crate) mapped: Mutex<BTreeMap<u32, Option<Arc<dyn SharedMemory>>>>,
     pub(crate) attached: Attached,
     pub(crate) partners: Partners,
     pub(crate) hints: Mutex<Hints>,
@@ -186,7 +194,7 @@ impl Window {
 
     /// All hints that are known, with what is in force.
     pub fn info(&self) -> Result<Info> {
-        match self.seldom.0.get() {
+        match self.seldom.made() {
             Some(seldom) => locked(&seldom.hints).all(),
             None => Hints::default().all(),
         }
@@ -199,7 +207,7 @@ impl Window {
 
     /// What the program calls it.
     pub fn name(&self) -> String {
-        let seldom = self.seldom.0.get();
+        let seldom = self.seldom.made();
         seldom.map_or_else(String::new, |seldom| locked(&seldom.name).clone())
     }
 

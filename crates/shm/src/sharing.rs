@@ -34,10 +34,14 @@ const COUNT_BITS: u32 = 48;
 /// Zeros that are written where a file system cannot allocate.
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
-/// A mapped file.
+/// A mapped file, or pages of one.
 struct Piece {
     base: *mut u8,
+    /// Bytes that are mapped.
+    total: usize,
     words: usize,
+    /// From the first byte that is mapped to the program's.
+    start: usize,
     bytes: usize,
 }
 
@@ -56,7 +60,17 @@ fn sizes(words: usize, bytes: usize) -> Option<(usize, usize)> {
 
 impl Piece {
     fn map(file: &OwnedFd, path: &Path, words: usize, bytes: usize) -> Result<Arc<dyn SharedMemory>, String> {
-        let (_, total) = sizes(words, bytes).ok_or_else(|| too_much(words, bytes))?;
+        let (start, total) = sizes(words, bytes).ok_or_else(|| too_much(words, bytes))?;
+        Self::map_at((file, path), 0, total, (words, start, bytes))
+    }
+
+    /// `total` bytes of a file from byte `first` on, a multiple of a page.
+    fn map_at(
+        (file, path): (&OwnedFd, &Path),
+        first: u64,
+        total: usize,
+        (words, start, bytes): (usize, usize, usize),
+    ) -> Result<Arc<dyn SharedMemory>, String> {
         // SAFETY: a new mapping at an address of the kernel's choice touches nothing that exists.
         let mapped = unsafe {
             rustix::mm::mmap(
@@ -65,13 +79,15 @@ impl Piece {
                 ProtFlags::READ | ProtFlags::WRITE,
                 MapFlags::SHARED,
                 file,
-                0,
+                first,
             )
         };
         let base = mapped.map_err(|error| system("map the memory of a window", path, error))?;
         Ok(Arc::new(Self {
             base: base.cast(),
+            total,
             words,
+            start,
             bytes,
         }))
     }
@@ -79,10 +95,8 @@ impl Piece {
 
 impl Drop for Piece {
     fn drop(&mut self) {
-        if let Some((_, total)) = sizes(self.words, self.bytes) {
-            // SAFETY: the mapping is ours, and whoever got an address in it has let go of the window.
-            let _ = unsafe { rustix::mm::munmap(self.base.cast(), total) };
-        }
+        // SAFETY: the mapping is ours, and whoever got an address in it has let go of the window.
+        let _ = unsafe { rustix::mm::munmap(self.base.cast(), self.total) };
     }
 }
 
@@ -93,10 +107,9 @@ impl SharedMemory for Piece {
     }
 
     fn memory(&self) -> WriteMemory {
-        let start = sizes(self.words, self.bytes).map_or(0, |(start, _)| start);
         // SAFETY: inside the mapping; the bytes are those of a window, about which the program promises what MPI asks
         // of it, until it frees the window, and that keeps this value.
-        unsafe { WriteMemory::new(self.base.wrapping_add(start), 0, self.bytes as isize) }
+        unsafe { WriteMemory::new(self.base.wrapping_add(self.start), 0, self.bytes as isize) }
     }
 }
 
@@ -139,6 +152,25 @@ fn write_zeros(file: &OwnedFd, total: usize) -> Result<(), Errno> {
     Ok(())
 }
 
+/// Opens memory that another process has made.
+fn open_file(path: &Path, bytes: usize, is_long_enough: impl FnOnce(u64) -> bool) -> Result<OwnedFd, String> {
+    let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let file = rustix::fs::open(path, flags, Mode::empty())
+        .map_err(|error| system("open the memory of a window", path, error))?;
+    let found = rustix::fs::fstat(&file).map_err(|error| system("examine the memory of a window", path, error))?;
+    // Beyond the end of a file there is a signal.
+    let is_it = FileType::from_raw_mode(found.st_mode) == FileType::RegularFile
+        && found.st_uid == rustix::process::geteuid().as_raw()
+        && is_long_enough(found.st_size as u64);
+    if is_it {
+        return Ok(file);
+    }
+    Err(format!(
+        "{} is not the memory of a window of {bytes} bytes that this job has made",
+        path.display()
+    ))
+}
+
 impl ShmTransport {
     fn piece_path(&self, number: u64) -> PathBuf {
         let (slot, count) = (number >> COUNT_BITS, number & ((1 << COUNT_BITS) - 1));
@@ -174,21 +206,28 @@ impl Sharing for ShmTransport {
     fn open(&mut self, number: u64, words: usize, bytes: usize) -> Result<Arc<dyn SharedMemory>, String> {
         let (_, total) = sizes(words, bytes).ok_or_else(|| too_much(words, bytes))?;
         let path = self.piece_path(number);
-        let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        let file = rustix::fs::open(&path, flags, Mode::empty())
-            .map_err(|error| system("open the memory of a window", &path, error))?;
-        let found = rustix::fs::fstat(&file).map_err(|error| system("examine the memory of a window", &path, error))?;
-        // Beyond the end of a file there is a signal.
-        let is_it = FileType::from_raw_mode(found.st_mode) == FileType::RegularFile
-            && found.st_uid == rustix::process::geteuid().as_raw()
-            && found.st_size as u64 == total as u64;
-        if !is_it {
-            return Err(format!(
-                "{} is not the memory of a window of {total} bytes that this job has made",
-                path.display()
-            ));
-        }
+        let file = open_file(&path, total, |size| size == total as u64)?;
         Piece::map(&file, &path, words, bytes)
+    }
+
+    fn open_part(&mut self, number: u64, skip: u64, bytes: usize) -> Result<Arc<dyn SharedMemory>, String> {
+        let start = (skip % PAGE as u64) as usize;
+        let end = skip.checked_add(bytes as u64);
+        let (Some(end), Some((_, total))) = (end, sizes(0, bytes.saturating_add(start))) else {
+            return Err(too_much(0, bytes));
+        };
+        let path = self.piece_path(number);
+        let file = open_file(&path, bytes, |size| size >= end)?;
+        Piece::map_at((&file, &path), skip - start as u64, total, (0, start, bytes))
+    }
+
+    fn spare(&self) -> u64 {
+        let room = self.segment.path().parent().map(rustix::fs::statvfs);
+        let free = room.and_then(Result::ok).map_or(0, |room| room.f_bavail.saturating_mul(room.f_frsize));
+        match self.links.len() as u64 {
+            0 | 1 => 0,
+            processes => free / 4 / processes,
+        }
     }
 
     fn unname(&mut self, number: u64) {
@@ -292,6 +331,24 @@ mod tests {
         let why = first.make(1, usize::MAX - 5000).err().expect("refused");
         assert!(why.contains("more than this machine can address"), "{why}");
         assert_eq!(windows(at.path()), 1, "what was refused leaves nothing");
+    }
+
+    #[test]
+    fn a_part_of_a_piece_is_mapped_wherever_it_begins_and_never_beyond_the_end() {
+        let at = tempfile::tempdir().expect("a directory");
+        let [mut first, mut second] = ends(at.path());
+        let (number, made) = first.make(0, 10_000).expect("memory");
+        for (skip, bytes) in [(0, 1), (5000, 100), (4096, 4096), (4095, 2), (9_999, 1)] {
+            let part = second.open_part(number, skip, bytes).expect("a part");
+            part.memory().write(bytes as isize - 1, &[skip as u8 | 1]);
+            let mut found = [0];
+            made.memory().reading().read(skip as isize + bytes as isize - 1, &mut found);
+            assert_eq!(found, [skip as u8 | 1], "{skip} {bytes}");
+        }
+        for (skip, bytes) in [(0, 20_000), (12_000, 300), (u64::MAX, 1), (0, usize::MAX), (u64::MAX - 5000, 4096)] {
+            assert!(second.open_part(number, skip, bytes).is_err(), "{skip} {bytes}");
+        }
+        assert!(first.spare() > 0 && first.spare() == second.spare());
     }
 
     #[test]

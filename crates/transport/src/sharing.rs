@@ -62,6 +62,13 @@ pub trait Sharing {
     /// The piece that another process has made with the same sizes.
     fn open(&mut self, number: u64, words: usize, bytes: usize) -> Result<Arc<dyn SharedMemory>, String>;
 
+    /// So many of the bytes of a piece without words that another process has made, behind the first `skip` of them.
+    fn open_part(&mut self, number: u64, skip: u64, bytes: usize) -> Result<Arc<dyn SharedMemory>, String>;
+
+    /// Most bytes of a piece that could do without being shared: when every process of the machine makes such a one, most
+    /// of the room is left.
+    fn spare(&self) -> u64;
+
     /// Nobody can open the piece any more that this process has made.
     fn unname(&mut self, number: u64);
 
