@@ -12,6 +12,7 @@ use isthmus_core::world::WindowCount;
 use isthmus_datatype::Packer;
 use isthmus_datatype::op::{OnType, Predefined, Spacing};
 use isthmus_engine::Request;
+use isthmus_wire::rma::Does;
 
 use crate::change::{Change, exclude};
 use crate::data::{Side, Sink, Source, TargetData, When, check_fits};
@@ -24,7 +25,7 @@ use crate::target;
 use crate::window::Window;
 
 /// Bytes of elements that are changed under one lock, about.
-const PIECE: usize = 16 << 10;
+const PIECE: usize = 64 << 10;
 
 /// The same for memory that is mapped here: a multiple of the size of every element.
 const IN_PLACE: u64 = 16 << 10;
@@ -73,7 +74,11 @@ impl Window {
             unpacker = Some(result.unpacker()?);
         }
         if let Spot::Far(_) = target.spot {
-            return far::accumulate(self, &target, operation, (source, result), place, when);
+            let does = match result {
+                Some(_) => Does::Fetch,
+                None => Does::Accumulate,
+            };
+            return far::operate(self, &target, (does, operation.handle()), (source, result), place, when);
         }
         self.counted.add(WindowCount::Accumulate, given);
         if let (Some(source), None) = (source, result) {
@@ -88,6 +93,7 @@ impl Window {
             target: &target,
             operation,
             kernel,
+            scratch: Vec::new(),
         };
         let piece = (PIECE / basic.size().max(1) * basic.size()).min(given as usize);
         let (mut operands, mut before) = (vec![0; piece], vec![0; unpacker.as_ref().map_or(0, |_| piece)]);
@@ -121,8 +127,8 @@ impl Window {
         let size = basic.size();
         if let Spot::Far(_) = target.spot {
             let source = source.filter(|_| operation != Predefined::NoOp);
-            let (operands, always) = ((source, Some(result)), When::Always);
-            return far::accumulate(self, &target, operation, operands, place, always).map(drop);
+            let does = (Does::Fetch, operation.handle());
+            return far::operate(self, &target, does, (source, Some(result)), place, When::Always).map(drop);
         }
         self.counted.add(WindowCount::Accumulate, size as u64);
         let (mut operand, mut before) = ([0; LONGEST], [0; LONGEST]);
@@ -135,6 +141,7 @@ impl Window {
             target: &target,
             operation,
             kernel,
+            scratch: Vec::new(),
         };
         let locks = change.locks(place, 0, size as u64);
         change.apply(locks, 0, &operand[..size], &mut before[..size])?;

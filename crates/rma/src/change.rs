@@ -19,6 +19,8 @@ pub(crate) struct Change<'a> {
     pub(crate) stream: Stream<'a>,
     pub(crate) operation: Predefined,
     pub(crate) kernel: OnType,
+    /// Memory for elements on their way.
+    pub(crate) scratch: Vec<u8>,
 }
 
 impl Change<'_> {
@@ -41,31 +43,24 @@ impl Change<'_> {
             }
             return self.stream.write(at, operands);
         }
-        if before.is_empty() {
-            let mut short = [0; 256];
-            if let Some(short) = short.get_mut(..operands.len()) {
-                return self.compute(at, operands, short);
+        let (mut short, mut scratch) = ([0; 256], std::mem::take(&mut self.scratch));
+        let elements = match short.get_mut(..operands.len()) {
+            Some(short) => short,
+            None => {
+                scratch.resize(scratch.len().max(operands.len()), 0);
+                &mut scratch[..operands.len()]
             }
-            return self.compute(at, operands, &mut vec![0; operands.len()]);
-        }
-        self.stream.read(at, before)?;
-        let mut short = [0; 256];
-        if let Some(after) = short.get_mut(..before.len()) {
-            return self.replace(at, operands, before, after);
-        }
-        self.replace(at, operands, before, &mut vec![0; before.len()])
+        };
+        let done = self.compute(at, operands, before, elements);
+        self.scratch = scratch;
+        done
     }
 
-    fn replace(&mut self, at: u64, operands: &[u8], before: &[u8], after: &mut [u8]) -> Result<()> {
-        after.copy_from_slice(before);
-        self.kernel.apply(Spacing::Packed, operands, after, false);
-        self.stream.write(at, after)
-    }
-
-    fn compute(&mut self, at: u64, operands: &[u8], scratch: &mut [u8]) -> Result<()> {
-        self.stream.read(at, scratch)?;
-        self.kernel.apply(Spacing::Packed, operands, scratch, false);
-        self.stream.write(at, scratch)
+    fn compute(&mut self, at: u64, operands: &[u8], before: &mut [u8], elements: &mut [u8]) -> Result<()> {
+        self.stream.read(at, elements)?;
+        before.copy_from_slice(&elements[..before.len()]);
+        self.kernel.apply(Spacing::Packed, operands, elements, false);
+        self.stream.write(at, elements)
     }
 
     /// The locks of the elements in these bytes of the stream.

@@ -4,6 +4,7 @@
 use isthmus_core::error::Result;
 use isthmus_core::world::WindowCount;
 use isthmus_engine::Request;
+use isthmus_wire::rma::Does;
 
 use crate::data::{Side, Sink, Source, TargetData, When, check_fits};
 use crate::error::unreached;
@@ -31,7 +32,7 @@ impl Window {
             return Ok(None);
         }
         if let Spot::Far(_) = target.spot {
-            return far::put(self, &target, source, place, when);
+            return far::operate(self, &target, (Does::Put, 0), (Some(source), None), place, when);
         }
         self.counted.add(WindowCount::Put, bytes);
         let pieces = (
@@ -78,7 +79,7 @@ impl Window {
             return Ok(None);
         }
         if let Spot::Far(_) = target.spot {
-            return far::get(self, &target, sink, place, when);
+            return far::operate(self, &target, (Does::Get, 0), (None, Some(sink)), place, when);
         }
         self.counted.add(WindowCount::Get, bytes);
         let pieces = (

@@ -90,22 +90,51 @@ impl Window {
         far::settle(self, None, true)
     }
 
-    /// MPI_Win_flush, MPI_Win_flush_local; `None`: of all.
+    /// MPI_Win_flush; `None`: of all.
     #[inline]
     pub fn flush(&self, rank: Option<i32>) -> Result<()> {
-        let rank = match rank {
-            None => None,
-            Some(rank) => match self.target("rank", rank)? {
-                None => return Ok(()),
-                some => some,
-            },
-        };
-        if !rank.is_some_and(|rank| self.epochs.allow(rank, true)) {
-            self.epochs.lock().flush(rank)?;
+        match flushed(self, rank)? {
+            Flushed::Nobody => Ok(()),
+            Flushed::One(rank) => far::settle(self, Some(rank), false),
+            Flushed::All => far::settle(self, None, false),
         }
-        fence(Ordering::SeqCst);
-        far::settle(self, rank, false)
     }
+
+    /// MPI_Win_flush_local, which lets the memory of others be; `None`: of all.
+    #[inline]
+    pub fn flush_local(&self, rank: Option<i32>) -> Result<()> {
+        match flushed(self, rank)? {
+            Flushed::Nobody => Ok(()),
+            Flushed::One(rank) if !self.is_far(rank) => Ok(()),
+            _ => far::settle_here(self),
+        }
+    }
+}
+
+/// Whose operations a flush is about.
+enum Flushed {
+    /// MPI_PROC_NULL's.
+    Nobody,
+    One(u32),
+    All,
+}
+
+#[inline]
+fn flushed(window: &Window, rank: Option<i32>) -> Result<Flushed> {
+    let of = match rank {
+        None => Flushed::All,
+        Some(rank) => match window.target("rank", rank)? {
+            None => return Ok(Flushed::Nobody),
+            Some(rank) => Flushed::One(rank),
+        },
+    };
+    match of {
+        Flushed::One(rank) if window.epochs.allow(rank, true) => {}
+        Flushed::One(rank) => window.epochs.lock().flush(Some(rank))?,
+        _ => window.epochs.lock().flush(None)?,
+    }
+    fence(Ordering::SeqCst);
+    Ok(of)
 }
 
 /// Waits for the lock of a process. That of one on another node is asked for with the first operation.

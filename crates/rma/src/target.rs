@@ -125,7 +125,10 @@ fn brought(window: &Window, rank: u32) -> Option<Arc<dyn SharedMemory>> {
         return known.clone();
     }
     let brought = window.store.brought(rank);
-    let (number, skip) = (brought.piece.load(Ordering::Acquire), brought.skip.load(Ordering::Acquire));
+    let (number, skip) = (
+        brought.piece.load(Ordering::Acquire),
+        brought.skip.load(Ordering::Acquire),
+    );
     let bytes = usize::try_from(window.parts.get(rank).size).ok();
     let bytes = bytes.filter(|&bytes| number != 0 && bytes > 0);
     let opened = bytes.and_then(|bytes| {

@@ -223,7 +223,9 @@ impl Sharing for ShmTransport {
 
     fn spare(&self) -> u64 {
         let room = self.segment.path().parent().map(rustix::fs::statvfs);
-        let free = room.and_then(Result::ok).map_or(0, |room| room.f_bavail.saturating_mul(room.f_frsize));
+        let free = room
+            .and_then(Result::ok)
+            .map_or(0, |room| room.f_bavail.saturating_mul(room.f_frsize));
         match self.links.len() as u64 {
             0 | 1 => 0,
             processes => free / 4 / processes,
@@ -342,10 +344,18 @@ mod tests {
             let part = second.open_part(number, skip, bytes).expect("a part");
             part.memory().write(bytes as isize - 1, &[skip as u8 | 1]);
             let mut found = [0];
-            made.memory().reading().read(skip as isize + bytes as isize - 1, &mut found);
+            made.memory()
+                .reading()
+                .read(skip as isize + bytes as isize - 1, &mut found);
             assert_eq!(found, [skip as u8 | 1], "{skip} {bytes}");
         }
-        for (skip, bytes) in [(0, 20_000), (12_000, 300), (u64::MAX, 1), (0, usize::MAX), (u64::MAX - 5000, 4096)] {
+        for (skip, bytes) in [
+            (0, 20_000),
+            (12_000, 300),
+            (u64::MAX, 1),
+            (0, usize::MAX),
+            (u64::MAX - 5000, 4096),
+        ] {
             assert!(second.open_part(number, skip, bytes).is_err(), "{skip} {bytes}");
         }
         assert!(first.spare() > 0 && first.spare() == second.spare());

@@ -94,7 +94,7 @@ extern "C" fn isthmus_MPI_Win_flush(rank: c_int, win: h::Win) -> c_int {
 
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_Win_flush_local(rank: c_int, win: h::Win) -> c_int {
-    call_on("MPI_Win_flush_local", win, || find(win)?.window.flush(Some(rank)))
+    call_on("MPI_Win_flush_local", win, || find(win)?.window.flush_local(Some(rank)))
 }
 
 #[unsafe(no_mangle)]
@@ -104,7 +104,7 @@ extern "C" fn isthmus_MPI_Win_flush_all(win: h::Win) -> c_int {
 
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_Win_flush_local_all(win: h::Win) -> c_int {
-    call_on("MPI_Win_flush_local_all", win, || find(win)?.window.flush(None))
+    call_on("MPI_Win_flush_local_all", win, || find(win)?.window.flush_local(None))
 }
 
 #[unsafe(no_mangle)]

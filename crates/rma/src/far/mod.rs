@@ -18,7 +18,6 @@ mod settle;
 mod work;
 
 use isthmus_core::error::Result;
-use isthmus_datatype::op::Predefined;
 use isthmus_datatype::{Datatype, Representation};
 use isthmus_engine::{Request, SendBuffer, with_machine};
 use isthmus_wire::frame::protocol;
@@ -28,61 +27,18 @@ use self::desk::{Desk, with_desk};
 use self::landing::{Landing, bytes_there, foreign};
 use self::outgoing::{header, key_of};
 use self::send::{Call, send};
-pub(crate) use self::settle::{complete, has_done_of, meet, settle};
+pub(crate) use self::settle::{complete, has_done_of, meet, settle, settle_here};
 
 use crate::data::{Sink, Source, TargetData, When};
 use crate::elements::element;
 use crate::spot::Target;
 use crate::window::{Window, form_of};
 
-/// MPI_Put to another node.
-pub(crate) fn put(
+/// An operation on a process on another node. Its arguments fit each other. `op`: that of accumulate and its kin, or 0.
+pub(crate) fn operate(
     window: &Window,
     target: &Target,
-    source: &Source<'_>,
-    place: &TargetData<'_>,
-    when: When,
-) -> Result<Option<Request>> {
-    let call = Call {
-        does: Does::Put,
-        op: 0,
-        count: place.count,
-        datatype: place.datatype,
-        length: source.bytes()?,
-        moved: source.bytes()?,
-    };
-    let data = SendBuffer::typed(source.memory.clone(), source.datatype, source.count)?;
-    send(window, target, &call, data, Vec::new(), when)
-}
-
-/// MPI_Get from another node.
-pub(crate) fn get(
-    window: &Window,
-    target: &Target,
-    sink: &Sink<'_>,
-    place: &TargetData<'_>,
-    when: When,
-) -> Result<Option<Request>> {
-    let bytes = place.datatype.bytes(place.count)?;
-    let form = form_of(window, target.rank);
-    let there = bytes_there(foreign(place.datatype, form)?.as_ref(), bytes);
-    let call = Call {
-        does: Does::Get,
-        op: 0,
-        count: place.count,
-        datatype: place.datatype,
-        length: 0,
-        moved: bytes,
-    };
-    let sinks = vec![(Landing::new(sink, form)?, 0, there)];
-    send(window, target, &call, SendBuffer::EMPTY, sinks, when)
-}
-
-/// MPI_Accumulate and its kin at another node. Their arguments fit each other.
-pub(crate) fn accumulate(
-    window: &Window,
-    target: &Target,
-    operation: Predefined,
+    (does, op): (Does, u32),
     (source, result): (Option<&Source<'_>>, Option<&Sink<'_>>),
     place: &TargetData<'_>,
     when: When,
@@ -90,38 +46,39 @@ pub(crate) fn accumulate(
     let bytes = place.datatype.bytes(place.count)?;
     let given = source.map_or(Ok(0), Source::bytes)?;
     let form = form_of(window, target.rank);
-    let foreign = foreign(place.datatype, form)?;
     let mut sinks = Vec::new();
     if let Some(result) = result {
         let landing = Landing::new(result, form)?;
-        if source.is_some() {
-            sinks.push((landing, 0, bytes_there(foreign.as_ref(), given)));
-        } else {
+        let moved = if source.is_some() { given } else { bytes };
+        let all = bytes_there(foreign(place.datatype, form)?.as_ref(), moved);
+        let piece = match does {
             // Nobody keeps much of an answer in memory of its own.
-            let unit = element(place.datatype);
-            let unit = unit.map_or(1, |basic| form.unwrap_or(Representation::LOCAL).size(basic).max(1)) as u64;
-            let all = bytes_there(foreign.as_ref(), bytes);
-            let (mut from, piece) = (0, PIECE / unit * unit);
-            while from < all {
-                let length = piece.min(all - from);
-                let mut landing = landing.clone();
-                landing.seek(from);
-                sinks.push((landing, from, length));
-                from += length;
+            Does::Fetch if source.is_none() => {
+                let unit = element(place.datatype);
+                let unit = unit.map_or(1, |basic| form.unwrap_or(Representation::LOCAL).size(basic).max(1)) as u64;
+                PIECE / unit * unit
+            }
+            _ => all,
+        };
+        let mut from = 0;
+        loop {
+            let length = piece.min(all - from);
+            let mut landing = landing.clone();
+            landing.seek(from);
+            sinks.push((landing, from, length));
+            from += length;
+            if from >= all {
+                break;
             }
         }
     }
     let call = Call {
-        does: if result.is_some() {
-            Does::Fetch
-        } else {
-            Does::Accumulate
-        },
-        op: operation.handle(),
+        does,
+        op,
         count: place.count,
         datatype: place.datatype,
         length: given,
-        moved: bytes,
+        moved: if source.is_some() { given } else { bytes },
     };
     let data = match source {
         Some(source) => SendBuffer::typed(source.memory.clone(), source.datatype, source.count)?,

@@ -185,6 +185,7 @@ impl Elements {
             stream: self.stream()?,
             operation,
             kernel,
+            scratch: Vec::new(),
         };
         let length = operands.len().max(before.len()) as u64;
         let which = change.locks_of(&self.datatype, self.count, at, length);
