@@ -5,6 +5,7 @@
 #[cfg(all(test, loom))]
 mod models;
 mod quiet;
+pub mod shared;
 
 use std::cell::UnsafeCell;
 use std::fmt;

@@ -5,6 +5,8 @@ use super::*;
 use loom::sync::Arc;
 use loom::thread;
 
+use crate::shared::{BlockLocks, LINE, LockKind, ProcessLock};
+
 /// What the lock guards: the model checker sees who touches it when.
 type Value = loom::cell::UnsafeCell<u32>;
 
@@ -164,4 +166,130 @@ fn no_turns_with_a_mutex() {
         let had_it = tries.join().unwrap().is_some();
         assert_eq!(value(&lock), 1 + u32::from(had_it));
     });
+}
+
+/// Memory that processes share: words of one lock, and what it guards.
+struct Guarded {
+    words: [loom::sync::atomic::AtomicU64; 5],
+    value: Value,
+}
+
+impl Guarded {
+    fn new() -> Arc<Self> {
+        Arc::new(Self {
+            words: std::array::from_fn(|_| loom::sync::atomic::AtomicU64::new(0)),
+            value: Value::new(0),
+        })
+    }
+
+    fn lock(&self) -> ProcessLock<'_> {
+        let [tickets, write, read, far, members @ ..] = &self.words;
+        ProcessLock::new([tickets, write, read], far, members)
+    }
+
+    /// Member `me` enters, adds 1 or looks, and leaves. `lost`: whose steps it goes while it waits.
+    fn use_as(&self, me: u32, kind: LockKind, lost: Option<u32>) {
+        let lock = self.lock();
+        let ticket = lock.join(me, kind);
+        while !lock.let_in(me, kind, ticket) {
+            if lost.is_some() {
+                lock.recover(&|member| Some(member) == lost);
+            }
+            thread::yield_now();
+        }
+        match kind {
+            // SAFETY: writers are alone.
+            LockKind::Exclusive => self.value.with_mut(|value| unsafe { *value += 1 }),
+            // SAFETY: no writer is there with readers.
+            LockKind::Shared => self.value.with(|value| assert!(unsafe { *value } < 3)),
+        }
+        lock.give_back(me, kind);
+    }
+}
+
+/// Every pair of readers and writers of a process's lock.
+#[test]
+fn members_enter_the_lock_of_a_process_as_they_may() {
+    for kinds in [
+        [LockKind::Exclusive, LockKind::Exclusive],
+        [LockKind::Exclusive, LockKind::Shared],
+        [LockKind::Shared, LockKind::Shared],
+    ] {
+        let mut model = loom::model::Builder::new();
+        model.preemption_bound = Some(3);
+        model.check(move || {
+            let guarded = Guarded::new();
+            let other = guarded.clone();
+            let first = thread::spawn(move || other.use_as(0, kinds[0], None));
+            guarded.use_as(1, kinds[1], None);
+            first.join().unwrap();
+            let writers = kinds.iter().filter(|&&kind| kind == LockKind::Exclusive).count();
+            // SAFETY: the other thread has ended.
+            guarded
+                .value
+                .with(|value| assert_eq!(unsafe { *value } as usize, writers));
+        });
+    }
+}
+
+/// A member has died that had the lock, or waited for it: those who wait go its steps, once, and all enter.
+#[test]
+fn what_a_lost_member_had_goes_on_once() {
+    for (lost, enters) in [
+        (LockKind::Exclusive, true),
+        (LockKind::Exclusive, false),
+        (LockKind::Shared, true),
+        (LockKind::Shared, false),
+    ] {
+        let mut model = loom::model::Builder::new();
+        model.preemption_bound = Some(2);
+        model.check(move || {
+            let guarded = Guarded::new();
+            let ticket = guarded.lock().join(2, lost);
+            if enters {
+                assert!(guarded.lock().let_in(2, lost, ticket));
+            }
+            let other = guarded.clone();
+            let first = thread::spawn(move || other.use_as(0, LockKind::Exclusive, Some(2)));
+            guarded.use_as(1, LockKind::Exclusive, Some(2));
+            first.join().unwrap();
+            // SAFETY: the other thread has ended.
+            guarded.value.with(|value| assert_eq!(unsafe { *value }, 2));
+            assert!(!guarded.lock().is_wanted_near(&|_| false));
+        });
+    }
+}
+
+/// Two change elements of a block, which a third one had that has died; with a line for each lock, and with a bit.
+#[test]
+fn one_at_a_time_changes_a_block() {
+    for (bits, died) in [(false, false), (false, true), (true, false)] {
+        let mut model = loom::model::Builder::new();
+        model.preemption_bound = Some(3);
+        model.check(move || {
+            let words: Arc<Vec<_>> = Arc::new((0..LINE).map(|_| loom::sync::atomic::AtomicU64::new(0)).collect());
+            let value = Arc::new(Value::new(0));
+            if died {
+                words[0].store(3, Ordering::Relaxed);
+            }
+            let change = move |me: u32, words: &[loom::sync::atomic::AtomicU64], value: &Value| {
+                let locks = match bits {
+                    true => BlockLocks::Bits(&words[0]),
+                    false => BlockLocks::Lines(words),
+                };
+                while !locks.enter(0, me) && !locks.take_over(0, me, &|rank| rank == 2) {
+                    thread::yield_now();
+                }
+                // SAFETY: nobody else has the lock.
+                value.with_mut(|value| unsafe { *value += 1 });
+                locks.leave(1);
+            };
+            let (theirs, seen) = (words.clone(), value.clone());
+            let first = thread::spawn(move || change(0, &theirs, &seen));
+            change(1, &words, &value);
+            first.join().unwrap();
+            // SAFETY: the other thread has ended.
+            value.with(|value| assert_eq!(unsafe { *value }, 2));
+        });
+    }
 }

@@ -18,15 +18,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use isthmus_abi::constants as abi;
 use isthmus_core::error::Result;
 use isthmus_core::fail;
-
-/// How a process is locked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LockKind {
-    /// Together with others.
-    Shared,
-    /// Alone.
-    Exclusive,
-}
+use isthmus_lock::shared::LockKind;
 
 /// What was done to lock a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

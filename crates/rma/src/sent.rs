@@ -2,7 +2,7 @@
 //! What a process knows of the members of a window on other nodes, and has sent them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::Arc;
 
 use isthmus_core::comm::Near;
 
@@ -13,16 +13,12 @@ use crate::types::Told;
 pub(crate) struct Far {
     /// Which members share this process's node.
     near: Arc<Near>,
-    sent: OnceLock<Box<Mutex<Sent>>>,
 }
 
 impl Far {
     /// What a process knows of the members of a window over these.
     pub(crate) fn new(near: Arc<Near>) -> Self {
-        Self {
-            near,
-            sent: OnceLock::new(),
-        }
+        Self { near }
     }
 
     /// Members that share this process's node.
@@ -34,12 +30,6 @@ impl Far {
     /// Whether a member shares this process's node.
     pub(crate) fn is_near(&self, rank: u32) -> bool {
         self.near.members()[rank as usize]
-    }
-
-    /// What this process has sent them.
-    pub(crate) fn sent(&self) -> MutexGuard<'_, Sent> {
-        let sent = self.sent.get_or_init(Box::default);
-        sent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -6,8 +6,9 @@ use std::sync::{Arc, OnceLock};
 
 use isthmus_datatype::raw::WriteMemory;
 use isthmus_engine::SharedMemory;
+use isthmus_lock::shared::{BlockLocks, ProcessLock};
 
-use crate::locks::{self, BlockLocks, Brought, Notice, ProcessLock};
+use crate::locks::{self, Brought, Notice};
 
 /// See the module.
 pub(crate) enum Store {
@@ -58,8 +59,8 @@ impl Store {
     /// The locks of blocks.
     pub(crate) fn blocks(&self) -> BlockLocks<'_> {
         match self {
-            Self::Node(memory, _) => BlockLocks::of_node(memory.words()),
-            Self::Own(words) => BlockLocks::of_one(&own_words(words)[..]),
+            Self::Node(memory, _) => locks::blocks_of_node(memory.words()),
+            Self::Own(words) => locks::blocks_of_one(&own_words(words)[..]),
         }
     }
 

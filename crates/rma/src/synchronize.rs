@@ -7,9 +7,10 @@ use std::sync::atomic::{Ordering, fence};
 use isthmus_abi::constants as abi;
 use isthmus_core::error::Result;
 use isthmus_core::members;
+use isthmus_lock::shared::LockKind;
 
 use crate::asserts::{FENCE, LOCK, check_assert};
-use crate::epoch::{Held, LockKind};
+use crate::epoch::Held;
 use crate::far;
 use crate::wait;
 use crate::window::Window;

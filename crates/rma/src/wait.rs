@@ -9,9 +9,8 @@ use isthmus_core::comm::Comm;
 use isthmus_core::error::Result;
 use isthmus_core::world::World;
 use isthmus_engine::{Engine, Members, with_port};
+use isthmus_lock::shared::{BlockLocks, ProcessLock};
 use isthmus_wire::frame::protocol;
-
-use crate::locks::{BlockLocks, ProcessLock};
 
 /// Looks before anything else is done.
 const LOOKS: u32 = 200;

@@ -23,7 +23,7 @@ use crate::hints::Hints;
 use crate::partners::Partners;
 use crate::parts::{Part, Parts};
 use crate::regions::Attached;
-use crate::sent::Far;
+use crate::sent::{Far, Sent};
 use crate::store::Store;
 
 /// How a window was made.
@@ -129,6 +129,8 @@ pub(crate) struct Seldom {
     pub(crate) attached: Attached,
     pub(crate) partners: Partners,
     pub(crate) hints: Mutex<Hints>,
+    /// What members on other nodes were sent, once it was anything.
+    sent: OnceLock<Box<Mutex<Sent>>>,
     /// What the program calls the window; nothing at first.
     name: Mutex<String>,
 }
@@ -238,6 +240,11 @@ impl Window {
                 self.parts.count() - 1
             ),
         }
+    }
+
+    /// What members on other nodes were sent.
+    pub(crate) fn sent(&self) -> MutexGuard<'_, Sent> {
+        locked(self.seldom.sent.get_or_init(Box::default))
     }
 
     /// Whether a member is on another node.

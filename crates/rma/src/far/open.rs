@@ -10,6 +10,7 @@ use std::sync::Arc;
 use isthmus_core::error::Error;
 use isthmus_datatype::raw::WriteMemory;
 use isthmus_engine::{EngineError, Lease, Lent, Members, Peer, Port, Taken};
+use isthmus_lock::shared::LockKind;
 use isthmus_wire::frame::Header;
 use isthmus_wire::rma::bundle::MAX_BUNDLE;
 use isthmus_wire::rma::{Does, MAX_OPERATION, What};
@@ -17,7 +18,6 @@ use isthmus_wire::rma::{Does, MAX_OPERATION, What};
 use super::doing::{Doing, Step};
 use super::origin::{Kept, Origin, Turn};
 use super::outgoing::{Answered, Outgoing, halves};
-use crate::epoch::LockKind;
 use crate::window::Window;
 
 /// Looks at a lock that nobody has who lives, before those who wait for it begin anew.
@@ -371,6 +371,6 @@ mod tests {
     fn a_window_over_nodes_is_small_whatever_its_members() {
         // Programs have thousands of windows. What is known of a member is there when it has been reached.
         let sizes = [size_of::<Far>(), size_of::<Open>(), size_of::<Window>()];
-        assert!(sizes[0] <= 24 && sizes[1] <= 72 && sizes[2] <= 264, "{sizes:?}");
+        assert!(sizes[0] <= 8 && sizes[1] <= 72 && sizes[2] <= 248, "{sizes:?}");
     }
 }

@@ -7,12 +7,12 @@ use std::sync::atomic::{Ordering, fence};
 use isthmus_core::error::Error;
 use isthmus_datatype::raw::WriteMemory;
 use isthmus_engine::Lease;
+use isthmus_lock::shared::LockKind;
 use isthmus_wire::frame::Header;
 use isthmus_wire::rma::bundle::Mark;
 use isthmus_wire::rma::{Does, Operation};
 
 use super::work::Elements;
-use crate::epoch::LockKind;
 use crate::types;
 use crate::window::Window;
 

@@ -5,6 +5,7 @@ use isthmus_core::error::Result;
 use isthmus_core::world::{WindowCount, window_operation};
 use isthmus_datatype::Datatype;
 use isthmus_engine::{EngineError, Peer, Port, Request, SendBuffer, with_machine};
+use isthmus_lock::shared::LockKind;
 use isthmus_wire::frame::protocol;
 use isthmus_wire::rma::{Does, Operation, SHORT, What};
 
@@ -13,7 +14,7 @@ use super::landing::Landing;
 use super::outgoing::{Among, Key, header, key_of};
 use crate::counts::Counts;
 use crate::data::When;
-use crate::epoch::{Held, LockKind};
+use crate::epoch::Held;
 use crate::spot::Target;
 use crate::types::Name;
 use crate::window::Window;
@@ -73,7 +74,6 @@ pub(super) fn send(
     sinks: Vec<Piece>,
     when: When,
 ) -> Result<Option<Request>> {
-    let Some(far) = &window.far else { return Ok(None) };
     let rank = target.rank;
     let kind = match window.epochs.lock().held(rank) {
         Some(Held::Lock(kind)) => Some(kind),
@@ -94,7 +94,7 @@ pub(super) fn send(
         place: target.place(),
         request: None,
     };
-    let mut sent = far.sent();
+    let mut sent = window.sent();
     let name = sent.types.entry(rank).or_default().name(call.datatype)?;
     let mut engine = window.world.engine().lock();
     let locks = window_operation(&mut engine, WindowCount::Lock);

@@ -24,7 +24,7 @@ use crate::window::{Flavor, Window, form_of};
 pub(crate) fn settle(window: &Window, rank: Option<u32>, unlocks: bool) -> Result<()> {
     match &window.far {
         None => Ok(()),
-        Some(far) => settle_far(window, far, rank, unlocks),
+        Some(_) => settle_far(window, rank, unlocks),
     }
 }
 
@@ -40,8 +40,8 @@ fn mistakes(window: &Window) -> Result<()> {
 }
 
 /// See [`settle`].
-fn settle_far(window: &Window, far: &Far, rank: Option<u32>, unlocks: bool) -> Result<()> {
-    let mut sent = far.sent();
+fn settle_far(window: &Window, rank: Option<u32>, unlocks: bool) -> Result<()> {
+    let mut sent = window.sent();
     let mut ranks: BTreeSet<u32> = sent.open.clone();
     if unlocks {
         ranks.extend(&sent.locked);
@@ -79,7 +79,7 @@ fn settle_far(window: &Window, far: &Far, rank: Option<u32>, unlocks: bool) -> R
         let done = window.world.wait(request).map(drop);
         result = result.and(done);
     }
-    far.sent().has_settled(&ranks);
+    window.sent().has_settled(&ranks);
     fence(Ordering::SeqCst);
     let result = mistakes(window).and(result);
     if result.is_err() {
@@ -91,12 +91,12 @@ fn settle_far(window: &Window, far: &Far, rank: Option<u32>, unlocks: bool) -> R
 /// A fence: waits until all operations of all members are done. Each hears how many bytes of them it gets.
 pub(crate) fn meet(window: &Window, far: &Far) -> Result<()> {
     // Others wait for this process whatever has gone wrong.
-    let settled = match errs_there(window, far) {
+    let settled = match errs_there(window) {
         true => settle(window, None, false),
         false => Ok(()),
     };
     let (mine, odd) = {
-        let mut sent = far.sent();
+        let mut sent = window.sent();
         sent.open.clear();
         sent.counts.fence(window.comm.size())
     };
@@ -134,16 +134,16 @@ fn meet_near(window: &Window, far: &Far) -> Result<()> {
 /// MPI_Win_complete has nothing to do any more but to tell `ranks`, which is done by `tell` with the bytes of
 /// operations that each was ever sent; then waits until this process's memory is its own again.
 pub(crate) fn complete(window: &Window, ranks: &[u32], tell: impl FnOnce(&dyn Fn(u32) -> u64)) -> Result<()> {
-    let Some(far) = &window.far else {
+    if window.far.is_none() {
         tell(&|_| 0);
         return Ok(());
-    };
-    let settled = match errs_there(window, far) {
+    }
+    let settled = match errs_there(window) {
         true => settle(window, None, false),
         false => Ok(()),
     };
     {
-        let mut sent = far.sent();
+        let mut sent = window.sent();
         for rank in ranks {
             sent.open.remove(rank);
         }
@@ -205,9 +205,9 @@ fn loss_of(window: &Window, engine: &mut Engine, rank: u32) -> Option<Error> {
 
 /// Whether only the target knows what is wrong with an operation: then its answer is waited for, so that this process
 /// hears of it in time.
-fn errs_there(window: &Window, far: &Far) -> bool {
+fn errs_there(window: &Window) -> bool {
     let converts = || {
-        let sent = far.sent();
+        let sent = window.sent();
         sent.open.iter().any(|&rank| form_of(window, rank).is_some())
     };
     window.flavor == Flavor::Dynamic || converts()
