@@ -11,7 +11,7 @@
 
 #define MOST 4    /* elements of a case */
 #define STRIDE 128 /* bytes of a case */
-#define WINDOWS 2
+#define WINDOWS 3 /* of memory that they bring, of malloc, and of MPI_Alloc_mem at every second process */
 
 enum { INTEGER, FLOAT, DOUBLE, LONG_DOUBLE, FLOAT_COMPLEX, DOUBLE_COMPLEX, LONG_COMPLEX, PAIR };
 
@@ -298,6 +298,11 @@ int main(int argc, char **argv)
     MPI_Win_allocate(bytes, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &base[0], &wins[0]);
     base[1] = aligned_alloc(64, (size_t)(bytes + 63) / 64 * 64);
     MPI_Win_create(base[1], bytes, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &wins[1]);
+    if (rank % 2)
+        base[2] = malloc((size_t)bytes);
+    else
+        MPI_Alloc_mem(bytes, MPI_INFO_NULL, &base[2]);
+    MPI_Win_create(base[2], bytes, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &wins[2]);
     for (win = 0; win < WINDOWS; win++)
         begin(win);
     end = MPI_Wtime() + seconds;
