@@ -46,6 +46,8 @@ static void scatterv(void) { OK(MPI_Scatterv(give, counts, starts, MPI_BYTE, tak
 static void gather(void) { OK(MPI_Gather(give, bytes, MPI_BYTE, take, bytes, MPI_BYTE, 0, comm)); }
 static void scatter(void) { OK(MPI_Scatter(give, bytes, MPI_BYTE, take, bytes, MPI_BYTE, 0, comm)); }
 static void bcast(void) { OK(MPI_Bcast(give, bytes, MPI_BYTE, 0, comm)); }
+static void reduce(void) { OK(MPI_Reduce(give, take, bytes / 4, MPI_INT, MPI_SUM, 0, comm)); }
+static void reduce_scatter_block(void) { OK(MPI_Reduce_scatter_block(give, take, bytes / 4, MPI_INT, MPI_SUM, comm)); }
 static void allreduce(void) { OK(MPI_Allreduce(give, take, bytes / 4, MPI_INT, MPI_SUM, comm)); }
 
 static void wait(MPI_Request request) { OK(MPI_Wait(&request, MPI_STATUS_IGNORE)); }
@@ -108,9 +110,11 @@ static const struct {
     {"bcast", bcast, EITHER, others, one},
     {"ibcast", ibcast, EITHER, others, one},
     {"sendrecv", sendrecv, EITHER, each, each},
-    {"allgather", allgather, SHARED, none, each},
-    {"gather", gather, SHARED, none, each},
-    {"scatter", scatter, SHARED, none, each},
+    {"allgather", allgather, EITHER, pairs, each},
+    {"gather", gather, EITHER, others, each},
+    {"scatter", scatter, EITHER, others, each},
+    {"reduce", reduce, EITHER, others, results},
+    {"reduce_scatter_block", reduce_scatter_block, EITHER, pairs, all_pairs},
     {"allreduce", allreduce, SHARED, none, results},
 };
 

@@ -7,6 +7,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -60,6 +61,77 @@ static void results(int n, int salt)
         CHECK(into[i] == value(rank, i, salt));
 }
 
+/* Blocks that go to one process or come from one, and those of all, in place too; none is much longer than what may be copied. */
+static void rooted(int n, int salt)
+{
+    int root = salt % size;
+    for (int in_place = 0; in_place < 2; in_place++) {
+        int *own = in_place ? into + rank * (long)n : from;
+        fill(into, (long)n * size, -1, salt);
+        fill(own, n, rank, salt);
+        OK(MPI_Gather(in_place && rank == root ? MPI_IN_PLACE : own, n, MPI_INT, into, n, MPI_INT, root, comm));
+        for (int r = 0; r < size && rank == root; r++)
+            for (int i = 0; i < n; i++)
+                CHECK(into[r * (long)n + i] == value(r, i, salt));
+        fill(into, (long)n * size, -1, salt);
+        fill(own, n, rank, salt);
+        OK(MPI_Allgather(in_place ? MPI_IN_PLACE : own, n, MPI_INT, into, n, MPI_INT, comm));
+        for (int r = 0; r < size; r++)
+            for (int i = 0; i < n; i++)
+                CHECK(into[r * (long)n + i] == value(r, i, salt));
+        fill(into, n, -1, salt);
+        for (int r = 0; r < size; r++)
+            fill(from + r * (long)n, n, rank == root ? r : -1, salt);
+        OK(MPI_Scatter(from, n, MPI_INT, in_place && rank == root ? MPI_IN_PLACE : into, n, MPI_INT, root, comm));
+        for (int i = 0; i < n && !(in_place && rank == root); i++)
+            CHECK(into[i] == value(rank, i, salt));
+    }
+}
+
+/* A number whose sums depend on the order. */
+static float fraction(int from, long i, int salt)
+{
+    return 1.0f / (float)(1 + (unsigned)value(from, i, salt) % 1009);
+}
+
+static void fractions(float *a, long n, int salt)
+{
+    for (long i = 0; i < n; i++)
+        a[i] = fraction(rank, i, salt);
+}
+
+/* Sums of which each is that of all processes in their order, to the last bit. */
+static void sums(const float *a, long first, long n, int salt)
+{
+    for (long i = 0; i < n; i++) {
+        float sum = fraction(0, first + i, salt);
+        for (int r = 1; r < size; r++)
+            sum += fraction(r, first + i, salt);
+        CHECK(memcmp(a + i, &sum, sizeof sum) == 0);
+    }
+}
+
+static void reductions(int n, int salt)
+{
+    float *give = (float *)from, *take = (float *)into;
+    MPI_Request request;
+    int root = salt % size;
+    for (int in_place = 0; in_place < 2; in_place++) {
+        int is_in_place = in_place && rank == root;
+        fractions(is_in_place ? take : give, n, salt);
+        OK(MPI_Reduce(is_in_place ? MPI_IN_PLACE : give, take, n, MPI_FLOAT, MPI_SUM, root, comm));
+        if (rank == root)
+            sums(take, 0, n, salt);
+        fractions(in_place ? take : give, (long)n * size, salt);
+        OK(MPI_Reduce_scatter_block(in_place ? MPI_IN_PLACE : give, take, n, MPI_FLOAT, MPI_SUM, comm));
+        sums(take, (long)n * rank, n, salt);
+    }
+    fractions(give, (long)n * size, salt);
+    OK(MPI_Ireduce_scatter_block(give, take, n, MPI_FLOAT, MPI_SUM, comm, &request));
+    OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+    sums(take, (long)n * rank, n, salt);
+}
+
 /* From each to the next, with sends that wait: of long ones the sender may copy a part. */
 static void messages(int n, int salt)
 {
@@ -104,6 +176,19 @@ static void in_pieces(int salt)
         OK(MPI_Wait(&request[r], MPI_STATUS_IGNORE));
     for (int i = 0; i < N; i++)
         CHECK(from[take * i] == value(0, i, salt) && into[i] == value(1, i, salt));
+    for (int i = 0; i < N; i++)
+        from[give * i] = value(rank, i, salt);
+    OK(MPI_Allgather(from, N, give > 1 ? spread : MPI_INT, into, N, take > 1 ? spread : MPI_INT, comm));
+    for (long i = 0; i < (long)N * size; i++)
+        CHECK(into[take * i] == value((int)(i / N), i % N, salt));
+    OK(MPI_Gather(from, N, give > 1 ? spread : MPI_INT, into, N, take > 1 ? spread : MPI_INT, salt % size, comm));
+    for (long i = 0; i < (long)N * size && rank == salt % size; i++)
+        CHECK(into[take * i] == value((int)(i / N), i % N, salt));
+    for (long i = 0; i < (long)N * size; i++)
+        from[give * i] = value((int)(i / N), i % N, salt);
+    OK(MPI_Scatter(from, N, give > 1 ? spread : MPI_INT, into, N, take > 1 ? spread : MPI_INT, salt % size, comm));
+    for (long i = 0; i < N; i++)
+        CHECK(into[take * i] == value(rank, i, salt));
     OK(MPI_Type_free(&spread));
 }
 
@@ -117,6 +202,12 @@ static void work(int salt)
         alltoalls(N, salt);
         results(30 * N, salt);
         in_pieces(salt);
+        rooted(N, salt);
+        reductions(N - salt % 3, salt);
+        if (i == 0) {
+            rooted(8 * N, salt);
+            reductions(8 * N, salt);
+        }
         messages(N, salt);
         messages(40 * N - i, salt);
         messages(40 * N * size - 7 * i, salt);

@@ -81,7 +81,7 @@ pub use overrides::{OverrideError, Overrides};
 pub use recorded::Recorded;
 use std::sync::Arc;
 use step::{Plan, Rank};
-pub use together::together;
+pub use together::{COPIED, together};
 pub use touch::Touch;
 
 /// The part of process `me` (its rank in the group) in a collective operation.

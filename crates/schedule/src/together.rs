@@ -24,9 +24,13 @@ use isthmus_topology::Level;
 const ALLTOALL: u64 = 512 << 10;
 const FEW: u32 = 4;
 
-/// Most bytes of all blocks of a reduce_scatter_block: of longer ones messages bring halves, which are combined on the
-/// way.
+/// Most bytes of all blocks of a reduce_scatter_block through cells: of longer ones messages bring halves, which are
+/// combined on the way, unless members copy their parts from each other ([`COPIED`]).
 const PARTS: u64 = 64 << 10;
+
+/// Shortest blocks, bytes, that members copy straight out of each other's memory where they can: for others the rounds
+/// in which they say where the blocks are cost too much.
+pub const COPIED: u64 = 32 << 10;
 
 /// The only step of an operation in shared memory.
 struct Once(Option<Together>);
@@ -141,7 +145,11 @@ fn sides(call: &Call, block: u64, size: u32, me: Rank) -> Option<(Slice, Slice)>
         (O::Scatter, true) => (own(all), nothing),
         (O::Scatter, false) => (if root { own(all) } else { nothing }, result(1)),
         (O::Scan | O::Exscan, _) if call.bytes(block) > ALONE => return None,
-        (O::ReduceScatterBlock, _) if call.bytes(block).saturating_mul(all) > PARTS => return None,
+        (O::ReduceScatterBlock, in_place)
+            if call.bytes(block).saturating_mul(all) > PARTS && (in_place || call.bytes(block) < COPIED) =>
+        {
+            return None;
+        }
         (O::Scan, false) => (own(1), result(1)),
         (O::Scan, true) => (result(1), result(1)),
         (O::Exscan, in_place) => {

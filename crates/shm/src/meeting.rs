@@ -2,6 +2,7 @@
 //! Rounds in shared memory: the transport's side of [`Meeting`].
 
 use std::ops::Range;
+use std::sync::OnceLock;
 
 use isthmus_datatype::raw::{ReadMemory, WriteMemory};
 use isthmus_transport::meeting::{CellSize, Claim, Disagreement, ENLARGE, Meeting, OFFER, Round, Slab, Used};
@@ -373,7 +374,26 @@ impl Meeting for ShmTransport {
         matches!(self.copy_part(peer, offer, offset, into, length), Ok(true))
     }
 
+    fn cache_bytes(&self) -> u64 {
+        static BYTES: OnceLock<u64> = OnceLock::new();
+        *BYTES.get_or_init(|| cache_bytes("/sys/devices/system/cpu/cpu0/cache"))
+    }
+
     fn watch(&mut self, slab: &Slab) {
         self.slabs.watch(&self.segment, self.slot, slab.number as usize);
     }
+}
+
+/// What a core's own cache holds where the system does not say it, bytes: as little as any that has one.
+const OWN_CACHE: u64 = 256 << 10;
+
+/// Bytes of the cache of the second level, by the system's tree of caches.
+fn cache_bytes(at: &str) -> u64 {
+    let word = |index: u32, name: &str| std::fs::read_to_string(format!("{at}/index{index}/{name}")).ok();
+    let bytes = |index: u32| {
+        let (level, size) = (word(index, "level")?, word(index, "size")?);
+        let kilobytes: u64 = size.trim().strip_suffix('K')?.parse().ok()?;
+        (level.trim() == "2").then_some(kilobytes << 10)
+    };
+    (0..4).find_map(bytes).filter(|&bytes| bytes > 0).unwrap_or(OWN_CACHE)
 }

@@ -208,6 +208,9 @@ pub trait Meeting {
     /// have been.
     fn fetch(&mut self, peer: Peer, offer: &[u8; OFFER], offset: u64, into: WriteMemory, length: u64) -> bool;
 
+    /// Bytes that the cache holds which a core has for itself.
+    fn cache_bytes(&self) -> u64;
+
     /// From now until [`Transport::disarm`](crate::Transport::disarm) whatever happens at the place wakes this process.
     fn watch(&mut self, slab: &Slab);
 }

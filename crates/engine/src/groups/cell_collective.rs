@@ -108,6 +108,7 @@ impl CellCollective {
             past: false,
             timed: None,
             failed: false,
+            beside: None,
             step: number,
             first,
             vain: 0,
@@ -209,7 +210,7 @@ impl CellCollective {
         match self.phase {
             Phase::Cells => self.is_through_cells(),
             Phase::Deciding(_) => false,
-            Phase::Leaving(left) => left == self.cut.pieces,
+            Phase::Leaving(left) => left == self.cut.long_rounds(),
             Phase::Rows(ref rows) => rows.is_over(),
         }
     }
@@ -305,13 +306,12 @@ impl CellCollective {
         }
     }
 
-    /// Rounds of long cells that a step takes which does without them, and the one of a piece.
-    pub(crate) fn pieces(&self) -> u64 {
-        self.cut.pieces
-    }
-
-    pub(crate) fn long_round(&self, piece: u64) -> Round {
-        self.round(piece, false)
+    /// The round of long cells behind so many others of the step.
+    pub(crate) fn long_round(&self, before: u64) -> Round {
+        Round {
+            number: self.first[CellSize::Long as usize] + before,
+            size: CellSize::Long,
+        }
     }
 
     /// Where a piece begins in its block, and its length.

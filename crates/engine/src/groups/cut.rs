@@ -2,14 +2,12 @@
 //! How the blocks of a step together are cut into pieces, and in which rounds they go.
 
 use crate::groups::Cut;
-use isthmus_schedule::{ALONE, Operation as What};
+use isthmus_schedule::{ALONE, COPIED, Operation as What};
 use isthmus_transport::meeting::{CellSize, Meeting, Slab};
 
 /// Longest piece of a broadcast: its receivers begin while the root goes on.
 const BROADCAST: u64 = 128 << 10;
 
-/// Shortest blocks that may be copied, bytes: for others two rounds more cost too much.
-const SHORTEST: u64 = 32 << 10;
 /// Short rounds of a step that may be copied.
 const COPY_ROUNDS: u64 = 2;
 
@@ -92,14 +90,24 @@ impl Cut {
             rounds[CellSize::Short as usize] = COPY_ROUNDS;
         }
         rounds[CellSize::Middle as usize] = u64::from(self.rows);
-        rounds[self.size as usize] += self.pieces * if self.twice { 2 } else { 1 };
+        rounds[self.size as usize] += self.long_rounds();
         rounds
+    }
+
+    /// Rounds of the cells in which pieces go.
+    pub(crate) fn long_rounds(&self) -> u64 {
+        self.pieces * if self.twice { 2 } else { 1 }
     }
 }
 
 /// Whether blocks of so many bytes may be copied.
 pub(crate) fn may_copy(what: What, block: u64) -> bool {
-    matches!(what, What::Alltoall | What::Bcast) && block >= SHORTEST
+    let goes_whole = matches!(
+        what,
+        What::Bcast | What::Scatter | What::Gather | What::Allgather | What::Alltoall
+    );
+    let is_combined = matches!(what, What::Reduce | What::ReduceScatterBlock);
+    (goes_whole || is_combined) && block >= COPIED
 }
 
 /// Those whose contributions a member needs for its result.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Groups that share memory: their slabs, and steps that they take together.
 
+use isthmus_datatype::raw::OwnMemory;
 use isthmus_protocol::ways::{Delivery, Store};
 use isthmus_schedule::Operation as What;
 use isthmus_schedule::step::{Circle, Together};
@@ -11,7 +12,7 @@ use isthmus_wire::waiting::Item;
 use crate::base::binding::Sides;
 use crate::base::requests::{Outcome, Owned, Owner};
 use crate::groups::barrier;
-use crate::groups::known::{Known, Lesson};
+use crate::groups::known::Known;
 use crate::groups::pulling;
 use crate::groups::rows::Told;
 use crate::groups::words::in_words_of;
@@ -145,6 +146,8 @@ pub(crate) struct Groups {
     begun: Vec<Begun>,
     /// Steps that are being taken together with others, in the order in which they began.
     going: Vec<Going>,
+    /// Memory for what is combined with results, for the next that needs it.
+    beside: Option<OwnMemory>,
     /// Operations in messages whose members share memory.
     pub(super) turns: Vec<Turn>,
     /// How often progress was made while there were any.
@@ -278,9 +281,7 @@ impl Groups {
                 return Err(self.give_up(core, meet.slab(), error));
             }
             if meet.is_over() {
-                if let Some(lesson) = meet.lesson() {
-                    self.learn(meet.slab().number, meet.what, lesson);
-                }
+                self.keep(meet);
                 return Ok(true);
             }
             if !pause() {
@@ -289,11 +290,16 @@ impl Groups {
         }
     }
 
-    /// A step of an operation in a slab that was timed is over.
-    #[cold]
-    fn learn(&mut self, number: u32, what: What, (lesson, nanoseconds): (Lesson, u64)) {
-        if let Some(begun) = self.begun(number) {
-            begun.known(what).took(lesson, nanoseconds);
+    /// A step is over: what was to be learned of it is known, and its memory is for the next one.
+    #[inline]
+    fn keep(&mut self, meet: &mut CellCollective) {
+        if let Some((lesson, nanoseconds)) = meet.lesson() {
+            if let Some(begun) = self.begun(meet.slab().number) {
+                begun.known(meet.what).took(lesson, nanoseconds);
+            }
+        }
+        if meet.beside.is_some() {
+            self.beside = meet.beside.take();
         }
     }
 
@@ -367,6 +373,9 @@ impl Groups {
             lesson = lesson.or(tried);
         }
         meet.past |= comes_last;
+        if cut.pulls && meet.what.reduces() {
+            meet.beside = self.beside.take();
+        }
         if let Some(lesson) = lesson {
             meet.begin_timing(lesson);
         }
@@ -456,9 +465,7 @@ impl Groups {
         if !over {
             return true;
         }
-        if let Some(lesson) = meet.lesson() {
-            self.learn(meet.slab().number, meet.what, lesson);
-        }
+        self.keep(meet);
         let out_of_step = out_of_step.map(|found| in_words_of(&found, meet));
         let error = out_of_step
             .map(|error| self.give_up(core, meet.slab(), error))

@@ -7,8 +7,10 @@ pub(crate) mod cell_collective;
 pub(crate) mod cut;
 pub(crate) mod data;
 pub(crate) mod disagreement;
+mod hot;
 pub(crate) mod known;
 pub(crate) mod meeting;
+mod offers;
 pub(crate) mod pulling;
 pub(crate) mod rows;
 pub(crate) mod short;
@@ -18,6 +20,7 @@ pub(crate) mod words;
 use std::sync::Arc;
 use std::time::Instant;
 
+use isthmus_datatype::raw::OwnMemory;
 use isthmus_protocol::matching::Context;
 use isthmus_protocol::ways;
 use isthmus_schedule::Operation as What;
@@ -55,6 +58,8 @@ pub(crate) struct CellCollective {
     timed: Option<(Instant, Lesson)>,
     /// Somebody could not copy.
     failed: bool,
+    /// Memory for what is combined with a result, if it was needed.
+    beside: Option<OwnMemory>,
     /// Number of the step at its place, and of the first round in each size.
     step: u64,
     first: [u64; CellSize::COUNT],
@@ -106,10 +111,13 @@ pub(crate) struct Pulling {
     offered: bool,
     /// Members whose blocks are still to be copied, the next one last.
     missing: Vec<u32>,
+    /// Bytes of the result that are there, of a reduction.
+    reduced: u64,
     failed: bool,
     said: bool,
-    /// Outcomes of the first so many members are known.
+    /// The next member whose outcome is waited for, and the one behind the last.
     known: u32,
+    heard: u32,
     others_failed: bool,
 }
 

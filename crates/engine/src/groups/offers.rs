@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What members of a step offer each other to copy, and how one copies the blocks of others.
+//!
+//! ```text
+//!  who gives, and the decider     cell: bytes of a block (u64, native)
+//!                                       what the decider wants (u64): 1 copy from each other
+//!                                                                     2 say when it is over
+//!                                       the transport's offer, or nothing: data in pieces, or none
+//! ```
+
+use isthmus_datatype::raw::{ReadMemory, WriteMemory};
+use isthmus_protocol::ways::{Delivery, Turn};
+use isthmus_schedule::Operation as What;
+use isthmus_transport::meeting::{Meeting, OFFER, Slab};
+
+use crate::EngineError;
+use crate::base::binding::{BoundBuffer, Side, Sides};
+use crate::base::mistake::{no_memory, wrong_length};
+use crate::groups::{CellCollective, Pulling};
+
+/// Bytes before the transport's offer.
+const WORDS: usize = 2 * size_of::<u64>();
+/// What the decider wants.
+const COPY: u64 = 1;
+const TELL: u64 = 2;
+
+/// Whether the blocks of others come where something is that a member gives, if both are one buffer: then nobody can
+/// copy from it. (What a member gives to a gather stays where it is.)
+pub(super) fn replaces_what_is_given(what: What) -> bool {
+    !matches!(what, What::Gather | What::Allgather)
+}
+
+/// Whether both buffers of a member can be offered.
+pub(super) fn in_one_piece(sides: &Sides) -> bool {
+    [&sides.give, &sides.take]
+        .into_iter()
+        .flatten()
+        .all(|(buffer, _)| buffer.readable(0, buffer.length()).is_some())
+}
+
+/// Whether what a member takes comes where something is that it gives.
+pub(super) fn is_in_place(give: &Option<Side>, take: &Option<Side>) -> bool {
+    let (Some((give, _)), Some((take, _))) = (give, take) else {
+        return false;
+    };
+    let span = |buffer: &BoundBuffer| {
+        let memory = buffer.readable(0, buffer.length())?;
+        Some(memory.address()..memory.address() + buffer.length() as usize)
+    };
+    // What lies in pieces is not offered.
+    span(give)
+        .zip(span(take))
+        .is_some_and(|(give, take)| give.start < take.end && take.start < give.end)
+}
+
+/// The cell in which a member offers: the only giver of a round has the first one.
+fn offering(meet: &CellCollective, member: u32) -> u32 {
+    match meet.what {
+        What::Bcast | What::Scatter => 0,
+        _ => member,
+    }
+}
+
+pub(super) fn has_offered(meet: &CellCollective, member: u32, pulling: &Pulling, meeting: &dyn Meeting) -> bool {
+    let cell = offering(meet, member);
+    meeting.have_arrived(meet.slab(), pulling.offers(), cell..cell + 1) == 1
+}
+
+pub(super) fn offer(meet: &CellCollective, pulling: &Pulling, meeting: &mut dyn Meeting) -> Result<(), EngineError> {
+    let (slab, cell, round) = (*meet.slab(), offering(meet, meet.slab().me), pulling.offers());
+    let offer = given_to_others(meet).map(|(memory, bytes)| meeting.offer(memory, bytes));
+    let bytes = WORDS + if offer.is_some() { OFFER } else { 0 };
+    let mut to = meeting.give(&slab, round, cell, bytes).map_err(no_memory)?;
+    let wanted = pulling.turn.map_or(0, |turn| {
+        u64::from(turn.way == Delivery::Pull) * COPY + u64::from(turn.timed) * TELL
+    });
+    to.write(0, &meet.block.to_ne_bytes());
+    to.write(8, &wanted.to_ne_bytes());
+    if let Some(offer) = offer {
+        to.write(WORDS as isize, &offer);
+    }
+    meeting.arrive(&slab, round, cell..cell + 1);
+    Ok(())
+}
+
+/// What a member has offered: bytes of a block, what it wants as decider, and the offer.
+fn offered(
+    meet: &CellCollective,
+    member: u32,
+    pulling: &Pulling,
+    meeting: &dyn Meeting,
+) -> (u64, u64, Option<[u8; OFFER]>) {
+    let most = WORDS + OFFER;
+    let (memory, said) = meeting.given(meet.slab(), pulling.offers(), offering(meet, member), most);
+    let word = |at| {
+        let mut bytes = [0; 8];
+        memory.read(at, &mut bytes);
+        u64::from_ne_bytes(bytes)
+    };
+    let offer = (said == most as u64).then(|| {
+        let mut bytes = [0; OFFER];
+        memory.read(WORDS as isize, &mut bytes);
+        bytes
+    });
+    (word(0), word(8), offer)
+}
+
+/// What the decider wants.
+pub(super) fn wanted(meet: &CellCollective, pulling: &Pulling, meeting: &dyn Meeting) -> Turn {
+    let (_, wanted, _) = offered(meet, pulling.decider, pulling, meeting);
+    Turn {
+        way: if wanted & COPY != 0 {
+            Delivery::Pull
+        } else {
+            Delivery::Stream
+        },
+        timed: wanted & TELL != 0,
+    }
+}
+
+/// This member has its blocks, or could not copy them.
+pub(super) fn tell(slab: &Slab, pulling: &Pulling, meeting: &mut dyn Meeting) -> Result<(), EngineError> {
+    let (round, me) = (pulling.outcomes(), slab.me);
+    let mut cell = meeting.give(slab, round, me, 1).map_err(no_memory)?;
+    cell.write(0, &[u8::from(pulling.failed)]);
+    meeting.arrive(slab, round, me..me + 1);
+    Ok(())
+}
+
+/// What a member offers; `Ok(None)`: nothing that can be copied. Members whose blocks differ in length do not go on
+/// together: they may not even take as many rounds.
+pub(super) fn found(
+    meet: &CellCollective,
+    member: u32,
+    pulling: &Pulling,
+    meeting: &dyn Meeting,
+) -> Result<Option<[u8; OFFER]>, EngineError> {
+    let (length, _, offer) = offered(meet, member, pulling, meeting);
+    if length != meet.block {
+        return Err(wrong_length(meet.rank_of(member), length, meet.block));
+    }
+    Ok(offer)
+}
+
+/// `Ok(false)`: its block cannot be copied.
+pub(super) fn copy_from(
+    meet: &CellCollective,
+    member: u32,
+    pulling: &Pulling,
+    meeting: &mut dyn Meeting,
+) -> Result<bool, EngineError> {
+    let length = meet.block;
+    if member == meet.slab().me {
+        return Ok(copy_own(meet, member));
+    }
+    let offer = found(meet, member, pulling, meeting)?;
+    let (Some(offer), Some(into)) = (offer, taken_whole(meet, member)) else {
+        return Ok(false);
+    };
+    let peer = meet.members.peer(meet.rank_of(member));
+    Ok(meeting.fetch(peer, &offer, before(meet), into, length))
+}
+
+/// Copies what this member gives itself.
+fn copy_own(meet: &CellCollective, me: u32) -> bool {
+    if meet.take.is_none() || is_in_place(&meet.give, &meet.take) {
+        return true;
+    }
+    let (Some((memory, _)), Some(mut into)) = (given_whole(meet), taken_whole(meet, me)) else {
+        return false;
+    };
+    into.copy(0, &memory, before(meet) as isize, meet.block as usize);
+    true
+}
+
+/// Bytes in what a member gives before the block for this one.
+pub(super) fn before(meet: &CellCollective) -> u64 {
+    match meet.what {
+        What::Scatter | What::Alltoall | What::ReduceScatterBlock => u64::from(meet.slab().me) * meet.block,
+        _ => 0,
+    }
+}
+
+/// What this member offers, and its bytes; of a gather or a reduction the root takes only.
+fn given_to_others(meet: &CellCollective) -> Option<(ReadMemory, u64)> {
+    let takes_only = matches!(meet.what, What::Gather | What::Reduce) && meet.slab().me == meet.root;
+    let stays = !replaces_what_is_given(meet.what) || !is_in_place(&meet.give, &meet.take);
+    given_whole(meet).filter(|_| stays && !takes_only)
+}
+
+/// Everything that this member gives, if it lies in one piece, and its bytes.
+pub(super) fn given_whole(meet: &CellCollective) -> Option<(ReadMemory, u64)> {
+    let (buffer, at) = meet.give.as_ref()?;
+    let blocks = match meet.what {
+        What::Scatter | What::Alltoall | What::ReduceScatterBlock => meet.slab().members,
+        _ => 1,
+    };
+    let bytes = meet.block * u64::from(blocks);
+    Some((buffer.readable(*at, bytes)?, bytes))
+}
+
+/// Where the block of a member belongs, if it lies in one piece.
+fn taken_whole(meet: &CellCollective, member: u32) -> Option<WriteMemory> {
+    let (buffer, at) = meet.take.as_ref()?;
+    let before = match meet.what {
+        What::Gather | What::Allgather | What::Alltoall => u64::from(member),
+        _ => 0,
+    };
+    buffer.whole(at + before * meet.block, meet.block)
+}
