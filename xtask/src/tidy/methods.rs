@@ -61,8 +61,27 @@ fn target<'a>(code: &'a str, path: &str, of: Type<'_>, declared: &[(&'a str, &'a
         return None;
     }
     let name = first_name(&block[block.find(IS)? + IS.len()..]);
+    if comes_from_elsewhere(code, name) {
+        return None;
+    }
     let file = home(declared, path, name)?;
     Some((Some(file), name))
+}
+
+/// Whether the code imports this name from another crate.
+fn comes_from_elsewhere(code: &str, name: &str) -> bool {
+    let imports = code
+        .split(';')
+        .filter_map(|item| item.rsplit_once("use ").map(|(_, tree)| tree));
+    let is_part = |c: char| c.is_alphanumeric() || c == '_';
+    let has = |tree: &str| tree.split(|c| !is_part(c)).any(|word| word == name);
+    let is_own = |tree: &str| {
+        let base = tree.split("::").next().unwrap_or_default();
+        ["crate", "super", "self"].contains(&base) || code.contains(&format!("mod {base};"))
+    };
+    imports
+        .filter(|tree| tree.contains("::") && has(tree))
+        .any(|tree| !is_own(tree))
 }
 
 /// The file that declares the type which a block in this file is of: of several with the name the nearest one.
@@ -185,6 +204,9 @@ mod tests {
         };
         assert_eq!(planted("Inner"), BTreeMap::from([("x".to_owned(), 5)]));
         assert!(planted("Vec<u8>").is_empty());
+        // Another `Inner` than that of this room.
+        let foreign = format!("use std::x::{{Inner, Y}};\n{}", outer("Inner"));
+        assert!(found(&[("crates/x/src/a.rs", inner.clone()), ("crates/x/src/b.rs", foreign)]).is_empty());
     }
 
     #[test]
