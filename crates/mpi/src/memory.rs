@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! MPI_Alloc_mem and MPI_Free_mem: memory that the processes of the node can share, in case that it becomes a window, or
-//! else from the allocator; aligned to pages or more.
+//! MPI_Alloc_mem and MPI_Free_mem: memory that the processes of the node can share, in case that it becomes a window,
+//! or else from the allocator; aligned to pages or more.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ffi::c_void;

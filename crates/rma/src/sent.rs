@@ -38,7 +38,7 @@ impl Far {
 pub(crate) struct Sent {
     /// Those that were asked for their locks.
     pub(crate) locked: BTreeSet<u32>,
-    /// Those that have operations nobody has waited for.
+    /// Those that have operations nobody has waited for, of those that are not answered.
     pub(crate) open: BTreeSet<u32>,
     /// How many threads wait for operations on each.
     pub(crate) settling: BTreeMap<u32, u32>,

@@ -242,15 +242,15 @@ impl Window {
         }
     }
 
-    /// What members on other nodes were sent.
-    pub(crate) fn sent(&self) -> MutexGuard<'_, Sent> {
-        locked(self.seldom.sent.get_or_init(Box::default))
-    }
-
     /// Whether a member is on another node.
     pub(crate) fn is_far(&self, rank: u32) -> bool {
         self.far.as_ref().is_some_and(|far| !far.is_near(rank))
     }
+}
+
+/// What members on other nodes were sent.
+pub(crate) fn sent_of(window: &Window) -> MutexGuard<'_, Sent> {
+    locked(window.seldom.sent.get_or_init(Box::default))
 }
 
 /// How a member represents data, if differently.

@@ -28,21 +28,30 @@ use crate::transport::ShmTransport;
 
 const PAGE: usize = 4096;
 
+const TOO_MUCH: &str = "are more than this machine can address";
+
 /// Bits of the number of a piece; the rest is the slot of its maker.
 const COUNT_BITS: u32 = 48;
 
 /// Zeros that are written where a file system cannot allocate.
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
+/// What of a file is mapped.
+#[derive(Clone, Copy)]
+struct Extent {
+    /// The first byte, a multiple of a page.
+    first: u64,
+    total: usize,
+    words: usize,
+    /// From there to the program's bytes.
+    start: usize,
+    bytes: usize,
+}
+
 /// A mapped file, or pages of one.
 struct Piece {
     base: *mut u8,
-    /// Bytes that are mapped.
-    total: usize,
-    words: usize,
-    /// From the first byte that is mapped to the program's.
-    start: usize,
-    bytes: usize,
+    extent: Extent,
 }
 
 // SAFETY: the mapping is bound to no thread; its words are atomics, its bytes are the program's.
@@ -50,45 +59,57 @@ unsafe impl Send for Piece {}
 // SAFETY: as for `Send`.
 unsafe impl Sync for Piece {}
 
-/// Where the bytes begin, and how long the file is.
-fn sizes(words: usize, bytes: usize) -> Option<(usize, usize)> {
-    let start = words.checked_mul(8)?.checked_next_multiple_of(PAGE)?;
-    let total = start.checked_add(bytes)?.checked_next_multiple_of(PAGE)?.max(PAGE);
-    i64::try_from(total).ok()?;
-    Some((start, total))
+impl Extent {
+    /// All of a file. The error is for people.
+    fn whole(words: usize, bytes: usize) -> Result<Self, String> {
+        Self::sized(words, bytes).ok_or_else(|| format!("{words} words and {bytes} bytes {TOO_MUCH}"))
+    }
+
+    fn sized(words: usize, bytes: usize) -> Option<Self> {
+        let start = words.checked_mul(8)?.checked_next_multiple_of(PAGE)?;
+        let total = start.checked_add(bytes)?.checked_next_multiple_of(PAGE)?.max(PAGE);
+        i64::try_from(total).ok()?;
+        Some(Self {
+            first: 0,
+            total,
+            words,
+            start,
+            bytes,
+        })
+    }
+
+    /// The pages of a file without words in which `bytes` lie behind the first `skip`.
+    fn part(skip: u64, bytes: usize) -> Result<Self, String> {
+        let start = (skip % PAGE as u64) as usize;
+        let pages = bytes.checked_add(start).and_then(|bytes| Self::sized(0, bytes));
+        let pages = pages.filter(|_| skip.checked_add(bytes as u64).is_some());
+        let pages = pages.ok_or_else(|| format!("{bytes} bytes behind {skip} {TOO_MUCH}"))?;
+        Ok(Self {
+            first: skip - start as u64,
+            start,
+            bytes,
+            ..pages
+        })
+    }
 }
 
 impl Piece {
-    fn map(file: &OwnedFd, path: &Path, words: usize, bytes: usize) -> Result<Arc<dyn SharedMemory>, String> {
-        let (start, total) = sizes(words, bytes).ok_or_else(|| too_much(words, bytes))?;
-        Self::map_at((file, path), 0, total, (words, start, bytes))
-    }
-
-    /// `total` bytes of a file from byte `first` on, a multiple of a page.
-    fn map_at(
-        (file, path): (&OwnedFd, &Path),
-        first: u64,
-        total: usize,
-        (words, start, bytes): (usize, usize, usize),
-    ) -> Result<Arc<dyn SharedMemory>, String> {
+    fn map(file: &OwnedFd, path: &Path, extent: Extent) -> Result<Arc<dyn SharedMemory>, String> {
         // SAFETY: a new mapping at an address of the kernel's choice touches nothing that exists.
         let mapped = unsafe {
             rustix::mm::mmap(
                 std::ptr::null_mut(),
-                total,
+                extent.total,
                 ProtFlags::READ | ProtFlags::WRITE,
                 MapFlags::SHARED,
                 file,
-                first,
+                extent.first,
             )
         };
         let base = mapped.map_err(|error| system("map the memory of a window", path, error))?;
         Ok(Arc::new(Self {
             base: base.cast(),
-            total,
-            words,
-            start,
-            bytes,
+            extent,
         }))
     }
 }
@@ -96,25 +117,21 @@ impl Piece {
 impl Drop for Piece {
     fn drop(&mut self) {
         // SAFETY: the mapping is ours, and whoever got an address in it has let go of the window.
-        let _ = unsafe { rustix::mm::munmap(self.base.cast(), self.total) };
+        let _ = unsafe { rustix::mm::munmap(self.base.cast(), self.extent.total) };
     }
 }
 
 impl SharedMemory for Piece {
     fn words(&self) -> &[AtomicU64] {
         // SAFETY: the mapping begins with so many words, page aligned, and everybody touches them as atomics only.
-        unsafe { std::slice::from_raw_parts(self.base.cast(), self.words) }
+        unsafe { std::slice::from_raw_parts(self.base.cast(), self.extent.words) }
     }
 
     fn memory(&self) -> WriteMemory {
         // SAFETY: inside the mapping; the bytes are those of a window, about which the program promises what MPI asks
         // of it, until it frees the window, and that keeps this value.
-        unsafe { WriteMemory::new(self.base.wrapping_add(self.start), 0, self.bytes as isize) }
+        unsafe { WriteMemory::new(self.base.wrapping_add(self.extent.start), 0, self.extent.bytes as isize) }
     }
-}
-
-fn too_much(words: usize, bytes: usize) -> String {
-    format!("{words} words and {bytes} bytes are more than this machine can address")
 }
 
 fn system(doing: &'static str, path: &Path, error: Errno) -> String {
@@ -181,7 +198,8 @@ impl ShmTransport {
 
 impl Sharing for ShmTransport {
     fn make(&mut self, words: usize, bytes: usize) -> Result<(u64, Arc<dyn SharedMemory>), String> {
-        let (_, total) = sizes(words, bytes).ok_or_else(|| too_much(words, bytes))?;
+        let extent = Extent::whole(words, bytes)?;
+        let total = extent.total;
         self.pieces += 1;
         let number = (self.slot as u64) << COUNT_BITS | self.pieces;
         let path = self.piece_path(number);
@@ -196,7 +214,7 @@ impl Sharing for ShmTransport {
                 hint(&source)
             )
         });
-        let made = made.and_then(|()| Piece::map(&file, &path, words, bytes));
+        let made = made.and_then(|()| Piece::map(&file, &path, extent));
         if made.is_err() {
             self.unname(number);
         }
@@ -204,21 +222,17 @@ impl Sharing for ShmTransport {
     }
 
     fn open(&mut self, number: u64, words: usize, bytes: usize) -> Result<Arc<dyn SharedMemory>, String> {
-        let (_, total) = sizes(words, bytes).ok_or_else(|| too_much(words, bytes))?;
+        let extent = Extent::whole(words, bytes)?;
         let path = self.piece_path(number);
-        let file = open_file(&path, total, |size| size == total as u64)?;
-        Piece::map(&file, &path, words, bytes)
+        let file = open_file(&path, extent.total, |size| size == extent.total as u64)?;
+        Piece::map(&file, &path, extent)
     }
 
     fn open_part(&mut self, number: u64, skip: u64, bytes: usize) -> Result<Arc<dyn SharedMemory>, String> {
-        let start = (skip % PAGE as u64) as usize;
-        let end = skip.checked_add(bytes as u64);
-        let (Some(end), Some((_, total))) = (end, sizes(0, bytes.saturating_add(start))) else {
-            return Err(too_much(0, bytes));
-        };
+        let extent = Extent::part(skip, bytes)?;
         let path = self.piece_path(number);
-        let file = open_file(&path, bytes, |size| size >= end)?;
-        Piece::map_at((&file, &path), skip - start as u64, total, (0, start, bytes))
+        let file = open_file(&path, bytes, |size| size >= skip + bytes as u64)?;
+        Piece::map(&file, &path, extent)
     }
 
     fn spare(&self) -> u64 {

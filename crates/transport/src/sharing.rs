@@ -65,8 +65,8 @@ pub trait Sharing {
     /// So many of the bytes of a piece without words that another process has made, behind the first `skip` of them.
     fn open_part(&mut self, number: u64, skip: u64, bytes: usize) -> Result<Arc<dyn SharedMemory>, String>;
 
-    /// Most bytes of a piece that could do without being shared: when every process of the machine makes such a one, most
-    /// of the room is left.
+    /// Most bytes of a piece that could do without being shared: when every process of the machine makes such a one,
+    /// most of the room is left.
     fn spare(&self) -> u64;
 
     /// Nobody can open the piece any more that this process has made.

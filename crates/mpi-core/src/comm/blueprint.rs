@@ -151,7 +151,7 @@ impl Blueprint {
             None => comm.set_links(self.links),
         }
         comm.joined = self.joined;
-        comm.bond = joined::bond(&comm);
+        comm.bond = joined::bond(&comm).map(Box::new);
         comm.user = comm.user.inherited(self.handler, self.session);
         comm.hints = Hints::of(self.hints);
         comm._lease = Some(Lease::new(own, &self.contexts));

@@ -80,7 +80,7 @@ pub struct Comm {
     /// Where its members have met, if they are not all of one job, or it was made of one whose members are not.
     joined: Option<Arc<Meeting>>,
     /// What connects them with it.
-    bond: Option<Bond>,
+    bond: Option<Box<Bond>>,
     /// Known until its context is free.
     registration: Registration,
     /// Frees the context in the end.

@@ -137,6 +137,24 @@ impl Desk {
         self.windows.get(&key).is_none_or(|open| open.asks == 0)
     }
 
+    /// Data of the window that this process has asked for and that have not come: of one member, or of all.
+    pub(crate) fn questions(&self, key: Key, peer: Option<Peer>) -> Vec<u32> {
+        if self.has_heard(key) {
+            return Vec::new();
+        }
+        let of = |asked: &Asked| asked.data && asked.key == key && peer.is_none_or(|peer| asked.peer == peer);
+        let all = self.asked.iter().filter(|(_, asked)| of(asked));
+        all.map(|(&question, _)| question).collect()
+    }
+
+    /// Takes those out that are over; whether these are all.
+    pub(crate) fn are_answered(&self, questions: &mut Vec<u32>) -> bool {
+        while questions.last().is_some_and(|last| !self.asked.contains_key(last)) {
+            questions.pop();
+        }
+        questions.is_empty()
+    }
+
     /// Whether so many bytes of operations were done since the last fence, or a member is lost. Then those since this
     /// fence count.
     pub(crate) fn has_done(&mut self, port: &mut Port<'_>, key: Key, odd: bool, bytes: u64) -> bool {

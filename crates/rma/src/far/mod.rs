@@ -4,7 +4,7 @@
 //!
 //! Nothing waits before a flush, an unlock, a fence or the like. The request for a lock travels with the first
 //! operation on a process, so a lock, operations and the unlock cost one round trip; a lock of all costs nothing until
-//! then.
+//! then. Data that come back say that what was asked is done: after gets and fetches nothing else is asked.
 
 mod desk;
 mod doing;

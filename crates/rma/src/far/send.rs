@@ -17,7 +17,7 @@ use crate::data::When;
 use crate::epoch::Held;
 use crate::spot::Target;
 use crate::types::Name;
-use crate::window::Window;
+use crate::window::{Window, sent_of};
 
 /// Most bytes of operations for one process that have not left when a call returns.
 const MOST_WAITING: u64 = 16 << 20;
@@ -85,6 +85,8 @@ pub(super) fn send(
         short = copy.content();
     }
     let parts = sinks.len() as u32 + u32::from(data.length() > 0);
+    // What was asked for says itself that it is done.
+    let is_unanswered = sinks.is_empty();
     let load = Load { short, data, sinks };
     let mut way = Route {
         rank,
@@ -94,7 +96,7 @@ pub(super) fn send(
         place: target.place(),
         request: None,
     };
-    let mut sent = window.sent();
+    let mut sent = sent_of(window);
     let name = sent.types.entry(rank).or_default().name(call.datatype)?;
     let mut engine = window.world.engine().lock();
     let locks = window_operation(&mut engine, WindowCount::Lock);
@@ -106,7 +108,9 @@ pub(super) fn send(
             port.count(locks, way.peer, 0);
             sent.locked.insert(rank);
         }
-        sent.open.insert(rank);
+        if is_unanswered {
+            sent.open.insert(rank);
+        }
         port.count(operates, way.peer, call.moved);
         way.request = (when == When::Locked && parts > 0).then(|| desk.begin(port, parts));
         let said = operate(desk, port, &mut sent.counts, &way, call, name, load);

@@ -16,7 +16,7 @@ use super::desk::{Desk, with_desk};
 use super::outgoing::{header, key_of};
 use crate::sent::Far;
 use crate::wait;
-use crate::window::{Flavor, Window, form_of};
+use crate::window::{Flavor, Window, form_of, sent_of};
 
 /// Waits until all that was sent to processes on other nodes is done there and answered; `None`: to all of them.
 /// `unlocks`: their locks are given back.
@@ -41,7 +41,7 @@ fn mistakes(window: &Window) -> Result<()> {
 
 /// See [`settle`].
 fn settle_far(window: &Window, rank: Option<u32>, unlocks: bool) -> Result<()> {
-    let mut sent = window.sent();
+    let mut sent = sent_of(window);
     let mut ranks: BTreeSet<u32> = sent.open.clone();
     if unlocks {
         ranks.extend(&sent.locked);
@@ -51,6 +51,12 @@ fn settle_far(window: &Window, rank: Option<u32>, unlocks: bool) -> Result<()> {
     ranks.retain(|&other| rank.is_none_or(|rank| rank == other));
     let mut engine = window.world.engine().lock();
     let (mut requests, mut result) = (Vec::new(), Ok(()));
+    let key = key_of(window);
+    let peer = rank.map(|rank| window.comm.channel().members.peer(rank));
+    let mut questions = with_machine(&mut engine, protocol::RMA, |desk: &mut Desk, _| {
+        desk.questions(key, peer)
+    })
+    .unwrap_or_default();
     for &rank in &ranks {
         sent.open.remove(&rank);
         *sent.settling.entry(rank).or_default() += 1;
@@ -79,7 +85,15 @@ fn settle_far(window: &Window, rank: Option<u32>, unlocks: bool) -> Result<()> {
         let done = window.world.wait(request).map(drop);
         result = result.and(done);
     }
-    window.sent().has_settled(&ranks);
+    if !questions.is_empty() {
+        window.world.engine().wait(|engine| {
+            let answered = with_machine(engine, protocol::RMA, |desk: &mut Desk, _| {
+                desk.are_answered(&mut questions)
+            });
+            answered.unwrap_or(true).then_some(())
+        });
+    }
+    sent_of(window).has_settled(&ranks);
     fence(Ordering::SeqCst);
     let result = mistakes(window).and(result);
     if result.is_err() {
@@ -96,7 +110,7 @@ pub(crate) fn meet(window: &Window, far: &Far) -> Result<()> {
         false => Ok(()),
     };
     let (mine, odd) = {
-        let mut sent = window.sent();
+        let mut sent = sent_of(window);
         sent.open.clear();
         sent.counts.fence(window.comm.size())
     };
@@ -143,7 +157,7 @@ pub(crate) fn complete(window: &Window, ranks: &[u32], tell: impl FnOnce(&dyn Fn
         false => Ok(()),
     };
     {
-        let mut sent = window.sent();
+        let mut sent = sent_of(window);
         for rank in ranks {
             sent.open.remove(rank);
         }
@@ -207,7 +221,7 @@ fn loss_of(window: &Window, engine: &mut Engine, rank: u32) -> Option<Error> {
 /// hears of it in time.
 fn errs_there(window: &Window) -> bool {
     let converts = || {
-        let sent = window.sent();
+        let sent = sent_of(window);
         sent.open.iter().any(|&rank| form_of(window, rank).is_some())
     };
     window.flavor == Flavor::Dynamic || converts()
