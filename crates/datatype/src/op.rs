@@ -17,8 +17,16 @@ use crate::basic::Basic;
 impl Predefined {
     /// The operation for elements of a type, if it is defined for it and implemented.
     pub fn on(self, basic: Basic) -> Result<OnType, OpError> {
-        let kernel = table::find(self, basic)?;
-        Ok(OnType { kernel, basic })
+        match self.known_on(basic) {
+            Some(found) => Ok(found),
+            None => table::find(self, basic).map(|kernel| OnType { kernel, basic }),
+        }
+    }
+
+    /// The same, for less where it is asked for again and again; `None`: [`Predefined::on`] says why there is none.
+    #[inline]
+    pub fn known_on(self, basic: Basic) -> Option<OnType> {
+        table::known(self, basic).map(|kernel| OnType { kernel, basic })
     }
 }
 

@@ -61,6 +61,7 @@ mod door;
 mod lent;
 mod own;
 mod values;
+pub(crate) mod wide;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod x87;
 

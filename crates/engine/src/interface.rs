@@ -56,6 +56,11 @@ impl Engine {
         Ok(sent)
     }
 
+    /// The same message in memory of the library, which is used again when it has left.
+    pub fn copied(&mut self, message: SendBuffer) -> SendBuffer {
+        self.plans.copied(message)
+    }
+
     /// Starts a send. Failures are found in the completion.
     pub fn isend(&mut self, channel: &Channel, to: u32, tag: i32, mode: Mode, buffer: SendBuffer) -> Request {
         let outbound = Outbound::new(channel, to, tag, mode, buffer);

@@ -32,6 +32,9 @@ macro_rules! entry {
     ($($name:ident<$number:ty>),+ : $parameters:tt on $comm:ident, first $first:expr, then $left:pat => $body:expr) => {
         $(crate::entry::entry! { @first $name, $number, (), $parameters, $comm, $first, $left, $body })+
     };
+    ($($name:ident<$number:ty>),+ : $parameters:tt, first $first:expr, then $left:pat => $body:expr) => {
+        $(crate::entry::entry! { @first $name, $number, (), $parameters, (isthmus_abi::handles::MPI_COMM_NULL), $first, $left, $body })+
+    };
     ($($name:ident<$number:ty>),+ : $parameters:tt on $comm:ident => $body:expr) => {
         $(crate::entry::entry! { @one $name, $number, (), $parameters, call_on($comm), $body })+
     };
@@ -49,7 +52,7 @@ macro_rules! entry {
             }
         };
     };
-    (@first $name:ident, $number:ty, ($($variant:item)?), $parameters:tt, $comm:ident, $first:expr, $left:pat, $body:expr) => {
+    (@first $name:ident, $number:ty, ($($variant:item)?), $parameters:tt, $comm:expr, $first:expr, $left:pat, $body:expr) => {
         const _: () = {
             type N = $number;
             $($variant)?

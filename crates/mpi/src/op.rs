@@ -9,7 +9,7 @@ use isthmus_abi::constants as abi;
 use isthmus_abi::handles as h;
 use isthmus_core::error::{Error, Result};
 use isthmus_core::fail;
-use isthmus_datatype::op::{Predefined, Spacing};
+use isthmus_datatype::op::{OnType, Predefined, Spacing};
 use isthmus_datatype::{Basic, Datatype, Packer, Unpacker};
 use isthmus_engine::Reducer;
 
@@ -19,6 +19,7 @@ use crate::check::{self, Region};
 use crate::entry::entry;
 use crate::fortran::Looks;
 use crate::handle::{Kind, Table};
+use crate::process;
 
 /// `MPI_User_function`
 type UserFunction = extern "C" fn(*mut c_void, *mut c_void, *mut c_int, *mut usize);
@@ -240,6 +241,49 @@ extern "C" fn isthmus_MPI_Op_commutative(op: h::Op, commute: Out<c_int>) -> c_in
     })
 }
 
+/// The operation of a handle on a datatype, if both are predefined and nothing is wrong with them.
+#[inline(always)]
+fn known(handle: h::Op, datatype: h::Datatype) -> Option<OnType> {
+    let op = u32::try_from(handle.0).ok().and_then(Predefined::from_handle)?;
+    if matches!(op, Predefined::Replace | Predefined::NoOp) {
+        return None;
+    }
+    op.known_on(crate::datatype::known(datatype)?.basic()?)
+}
+
+/// Whether the operation of a handle is a predefined one, of elements for which it is defined.
+#[inline(always)]
+pub(crate) fn is_usual(handle: h::Op, datatype: h::Datatype) -> bool {
+    known(handle, datatype).is_some()
+}
+
+/// MPI_Reduce_local about which nothing is unusual. An error: nothing was done.
+#[inline(always)]
+fn reduce_at_once(
+    input: Source,
+    inout: Target,
+    count: i64,
+    datatype: h::Datatype,
+    op: h::Op,
+) -> std::result::Result<(), ()> {
+    let operation = known(op, datatype).filter(|_| process::running().is_ok()).ok_or(())?;
+    let count = u64::try_from(count).map_err(|_| ())?;
+    let bytes = crate::datatype::solid_bytes(datatype, count).ok_or(())?;
+    if bytes == 0 {
+        return Ok(());
+    }
+    let (read, write, length) = (input.address(), inout.address(), bytes as usize);
+    let apart = read.abs_diff(write) >= length;
+    if !apart || !check::is_memory(read) || !check::is_memory(write) {
+        return Err(());
+    }
+    let (operand, mut target) = (input.memory(0, bytes as i64), inout.memory(0, bytes as i64));
+    target.combine(length, &operand, |operand, target| {
+        operation.apply(Spacing::Memory, operand, target, true);
+    });
+    Ok(())
+}
+
 fn reduce_local(input: Source, inout: Target, count: i64, datatype: h::Datatype, op: h::Op) -> Result<()> {
     let count = crate::c::count("count", count)?;
     let ty = crate::datatype::find(datatype)?;
@@ -284,7 +328,8 @@ fn reduce_local(input: Source, inout: Target, count: i64, datatype: h::Datatype,
 
 entry! {
     isthmus_MPI_Reduce_local<c_int>, isthmus_MPI_Reduce_local_c<isthmus_abi::Count>:
-    (input: Source, inout: Target, count: N, datatype: h::Datatype, op: h::Op) => {
+    (input: Source, inout: Target, count: N, datatype: h::Datatype, op: h::Op),
+    first reduce_at_once(input, inout, count.wide(), datatype, op), then _ => {
         reduce_local(input, inout, count.wide(), datatype, op)
     }
 }

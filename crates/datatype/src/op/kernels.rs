@@ -4,6 +4,7 @@
 use super::element::{Bits, Element, Number, Ordered, Truth};
 use super::predefined::Spacing;
 use crate::basic::Basic;
+use crate::raw::wide::with_long_vectors;
 
 /// Applies one operation to as many elements as both slices hold.
 pub(super) type Kernel = fn(Basic, Spacing, &[u8], &mut [u8], bool);
@@ -95,6 +96,9 @@ impl<E: Truth> Binary<E> for Lxor {
     }
 }
 
+/// Fewer bytes than this are done before longer vectors are of use.
+const LONG: usize = 128;
+
 /// The loop for values that follow each other without gaps.
 pub(super) fn elementwise<E: Element, O: Binary<E>>(
     _: Basic,
@@ -103,6 +107,17 @@ pub(super) fn elementwise<E: Element, O: Binary<E>>(
     target: &mut [u8],
     operand_is_left: bool,
 ) {
+    if operand.len() < LONG {
+        return each::<E, O>(operand, target, operand_is_left);
+    }
+    with_long_vectors(
+        #[inline(always)]
+        || each::<E, O>(operand, target, operand_is_left),
+    );
+}
+
+#[inline(always)]
+fn each<E: Element, O: Binary<E>>(operand: &[u8], target: &mut [u8], operand_is_left: bool) {
     let pairs = operand.chunks_exact(E::SIZE).zip(target.chunks_exact_mut(E::SIZE));
     // Two loops, so that each is simple enough for the compiler to vectorize.
     if operand_is_left {

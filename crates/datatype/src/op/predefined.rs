@@ -74,8 +74,25 @@ impl Predefined {
     ];
 
     /// The operation with this handle value.
-    pub fn from_handle(handle: u32) -> Option<Self> {
-        Self::ALL.into_iter().find(|op| op.handle() == handle)
+    #[inline]
+    pub const fn from_handle(handle: u32) -> Option<Self> {
+        Some(match handle {
+            0x21 => Self::Sum,
+            0x22 => Self::Min,
+            0x23 => Self::Max,
+            0x24 => Self::Prod,
+            0x28 => Self::Band,
+            0x29 => Self::Bor,
+            0x2a => Self::Bxor,
+            0x30 => Self::Land,
+            0x31 => Self::Lor,
+            0x32 => Self::Lxor,
+            0x38 => Self::Minloc,
+            0x39 => Self::Maxloc,
+            0x3c => Self::Replace,
+            0x3d => Self::NoOp,
+            _ => return None,
+        })
     }
 
     /// Handle value in the ABI.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Which operation on which type is which loop.
 
+use std::sync::OnceLock;
+
 use super::element::{Bits, Complex, Number, Ordered, Truth};
 #[cfg(target_arch = "x86_64")]
 use super::extended::Extended;
@@ -10,9 +12,40 @@ use super::kernels::{
 };
 use super::predefined::{OpError, Predefined};
 use super::quad::Quad;
-use crate::basic::{Basic, Kind};
+use crate::basic::{ALL, Basic, Kind};
 
-/// The loop for an operation on a type.
+/// Low bytes of handle values, which tell operations and types apart.
+const BYTES: usize = 256;
+
+/// The loop for an operation on a type, for whoever asks again and again; `None`: [`find`] says why there is none.
+#[inline]
+pub(super) fn known(op: Predefined, basic: Basic) -> Option<Kernel> {
+    static FOUND: OnceLock<Box<[Option<Kernel>]>> = OnceLock::new();
+    let all = match FOUND.get() {
+        Some(all) => all,
+        None => FOUND.get_or_init(all_kernels),
+    };
+    all.get(place(op, basic)).copied().flatten()
+}
+
+/// Handle values of operations are below 64.
+#[inline]
+fn place(op: Predefined, basic: Basic) -> usize {
+    op.handle() as usize % 64 * BYTES + basic.handle() as usize % BYTES
+}
+
+#[cold]
+fn all_kernels() -> Box<[Option<Kernel>]> {
+    let mut all = vec![None; 64 * BYTES];
+    for op in Predefined::ALL {
+        for &basic in ALL {
+            all[place(op, basic)] = find(op, basic).ok();
+        }
+    }
+    all.into()
+}
+
+/// The same, or why there is none.
 pub(super) fn find(op: Predefined, basic: Basic) -> Result<Kernel, OpError> {
     if !defined(op, basic.kind()) {
         return Err(OpError::Undefined { op, basic });

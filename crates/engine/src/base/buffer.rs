@@ -147,9 +147,22 @@ impl SendBuffer {
     /// A copy of the message.
     pub fn copied(mut self) -> OwnMemory {
         let copy = OwnMemory::new(0, self.length as isize);
-        copy.memory()
-            .with_mut(0, self.length as usize, |bytes| self.read(0, bytes));
+        self.read_into(&copy);
         copy
+    }
+
+    /// Copies the message to the beginning of this memory.
+    pub(crate) fn read_into(&mut self, memory: &OwnMemory) {
+        let length = self.length as usize;
+        memory.memory().with_mut(0, length, |bytes| self.read(0, bytes));
+    }
+
+    /// The same message, whose data are here: in one piece, out of which others may copy it.
+    pub(crate) fn with_data(self, memory: ReadMemory) -> Self {
+        Self {
+            form: SendForm::Contiguous(memory),
+            ..self
+        }
     }
 
     /// The same message in memory of our own.

@@ -69,7 +69,9 @@ impl Groups {
         let (slab, mut mistake) = (begun.slab, None);
         let mut rows = Rows::new(step, &slab, data, begun.slots, begun.rounds());
         loop {
-            let meeting = self.meeting(core).ok_or(NOWHERE)?;
+            let Some(meeting) = self.meeting(core) else {
+                return Err(NOWHERE);
+            };
             if let Err(error) = rows.advance(meeting, &slab, &mut mistake) {
                 return Err(self.give_up(core, &slab, error));
             }
@@ -101,7 +103,9 @@ impl Groups {
         let slots = self.slots(core, channel, step.what);
         let begun = self.begin_rows(core, channel, step, slots)?;
         let slab = begun.slab;
-        let meeting = self.meeting(core).ok_or(NOWHERE)?;
+        let Some(meeting) = self.meeting(core) else {
+            return Err(NOWHERE);
+        };
         let [short, middle] = begun.rounds();
         let left = [meeting.pass(&slab, short), meeting.leave_some(&slab, middle, 1) == 1];
         if left == [true; 2] {
@@ -122,13 +126,18 @@ impl Groups {
         step: Unequal,
         slots: Option<Slots>,
     ) -> Result<Begun, EngineError> {
-        let slots = slots.ok_or(NOWHERE)?;
+        // (Not `ok_or`, which makes an error and drops it each time.)
+        let (Some(slots), Some(number)) = (slots, channel.slab) else {
+            return Err(NOWHERE);
+        };
         let slab = Slab {
-            number: channel.slab.ok_or(NOWHERE)?,
+            number,
             members: channel.members.count(),
             me: channel.rank,
         };
-        let begun = self.begun(slab.number).ok_or(NOWHERE)?;
+        let Some(begun) = self.begun(slab.number) else {
+            return Err(NOWHERE);
+        };
         if let Some(error) = begun.broken() {
             return Err(error.clone());
         }
@@ -139,7 +148,9 @@ impl Groups {
             root: step.root,
             block: 0,
         };
-        let meeting = self.meeting(core).ok_or(NOWHERE)?;
+        let Some(meeting) = self.meeting(core) else {
+            return Err(NOWHERE);
+        };
         meeting.note(&slab, number, claim);
         Ok(Begun {
             slab,

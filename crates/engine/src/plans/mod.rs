@@ -14,7 +14,7 @@ use crate::p2p::Core;
 use crate::plans::execution::Execution;
 use crate::plans::scratch::Spare;
 use crate::vendor::Vendor;
-use crate::{EngineError, Request};
+use crate::{EngineError, Request, SendBuffer};
 
 /// What plans work with: steps are messages, or taken together by one of two machines.
 pub(crate) struct Hands<'a> {
@@ -69,5 +69,12 @@ impl Default for Plans {
             postponed: Vec::new(),
             sharers: 1,
         }
+    }
+}
+
+impl Plans {
+    /// See [`Engine::copied`](crate::Engine::copied): in memory of plans that have ended.
+    pub(crate) fn copied(&mut self, message: SendBuffer) -> SendBuffer {
+        self.spare.copied(message)
     }
 }

@@ -10,7 +10,8 @@
 //! * `along`: operations along a topology whose messages leave and come at once;
 //! * `persistent`: operations that are started again and again.
 
-use isthmus_engine::Pieces;
+use isthmus_engine::{Pieces, Unequal};
+use isthmus_schedule::Operation;
 
 use crate::comm::{Comm, usable};
 use crate::error::Result;
@@ -69,6 +70,25 @@ pub fn perform_unequal<P: Pieces>(
         }
     }
     in_general(world, comm, form, general()?)
+}
+
+/// Ends an operation of no data, as all members know: it waits for nobody. `None`: how others count it is to be found
+/// out.
+#[inline(always)]
+pub fn perform_nothing(world: &World, comm: &Comm, form: Form, what: Operation) -> Option<Performed> {
+    if form == Form::Persistent || !comm.has_shortcuts(world) {
+        return None;
+    }
+    comm.have_nothing_to_do(world, what);
+    Some(Performed::Done)
+}
+
+/// The same for an operation of blocks that may differ in length, of which this process has none.
+pub fn perform_passing(world: &World, comm: &Comm, form: Form, step: Unequal) -> Option<Result<Performed>> {
+    if form == Form::Persistent || !comm.has_cells(world) {
+        return None;
+    }
+    Some(comm.perform_empty(world, form, step))
 }
 
 #[inline(never)]

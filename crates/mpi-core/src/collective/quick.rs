@@ -4,7 +4,7 @@
 //! takes the general way, whose answer is the same as far as others see.
 
 use isthmus_datatype::raw::WriteMemory;
-use isthmus_engine::{Collective, Element, Operator, Request, Short};
+use isthmus_engine::{Collective, Element, Engine, Operator, Request, Short};
 use isthmus_schedule::Operation;
 
 use crate::comm::Comm;
@@ -33,9 +33,14 @@ impl Comm {
     /// No data move and nobody waits for anybody: the operation is counted, and takes its turn among those of the
     /// group.
     pub(super) fn have_nothing_to_do(&self, world: &World, what: Operation) {
-        let mut engine = world.engine().lock();
-        engine.called(world.operation(what));
-        engine.turns(self.channel()).take(what);
+        let note = |engine: &mut Engine| {
+            engine.called(world.operation(what));
+            engine.turns(self.channel()).take(what);
+        };
+        match world.engine().briefly() {
+            Some(mut engine) => note(&mut engine),
+            None => note(&mut world.engine().lock()),
+        }
     }
 }
 

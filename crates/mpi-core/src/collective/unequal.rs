@@ -53,7 +53,7 @@ impl Comm {
 
 impl Comm {
     /// An operation in which this process neither gives nor takes anything: it waits for nobody.
-    fn perform_empty(&self, world: &World, form: Form, step: Unequal) -> Result<Performed> {
+    pub(super) fn perform_empty(&self, world: &World, form: Form, step: Unequal) -> Result<Performed> {
         if matches!(step.what, Operation::Allgatherv | Operation::ReduceScatter) {
             // All know that nobody does.
             self.have_nothing_to_do(world, step.what);

@@ -12,7 +12,7 @@ use isthmus_schedule::{Blocks, Call, Operation};
 
 use super::arguments::{Elements, Memory, Unequal, UnequalBlocks};
 use super::membership::{Membership, Role};
-use super::{plain, rows};
+use super::{nothing, plain, rows};
 use crate::c::{Source, Target};
 use crate::check::{self, Region, distinct};
 
@@ -23,6 +23,9 @@ pub(super) fn barrier(member: &Membership) -> Result<Performed> {
 
 #[inline(always)]
 pub(super) fn bcast(member: &Membership, data: Elements<Target>, root: c_int) -> Result<Performed> {
+    if let Some(over) = nothing::bcast(member, &data, root) {
+        return Ok(over);
+    }
     member.perform(|| plain::bcast(member, &data, root), || broadcast(member, data, root))
 }
 
@@ -44,6 +47,9 @@ pub(super) fn gather(
     into: Elements<Target>,
     root: c_int,
 ) -> Result<Performed> {
+    if let Some(over) = nothing::gather(member, &from, &into, root) {
+        return Ok(over);
+    }
     let plain = || plain::gather(member, &from, &into, root);
     member.perform(plain, || gathered(member, from, into, root))
 }
@@ -76,6 +82,9 @@ pub(super) fn gatherv(
     into: Unequal<Target>,
     root: c_int,
 ) -> Result<Performed> {
+    if let Some(over) = nothing::gatherv(member, &from, &into, root) {
+        return over;
+    }
     member.perform_unequal(
         || rows::gatherv(member, &from, &into, root),
         || gathered_unequal(member, from, into, root),
@@ -126,6 +135,9 @@ pub(super) fn scatter(
     into: Elements<Target>,
     root: c_int,
 ) -> Result<Performed> {
+    if let Some(over) = nothing::scatter(member, &from, &into, root) {
+        return Ok(over);
+    }
     let plain = || plain::scatter(member, &from, &into, root);
     member.perform(plain, || scattered(member, from, into, root))
 }
@@ -161,6 +173,9 @@ pub(super) fn scatterv(
     into: Elements<Target>,
     root: c_int,
 ) -> Result<Performed> {
+    if let Some(over) = nothing::scatterv(member, &from, &into, root) {
+        return over;
+    }
     member.perform_unequal(
         || rows::scatterv(member, &from, &into, root),
         || scattered_unequal(member, from, into, root),
@@ -246,6 +261,9 @@ fn own_block<B: Memory>(
 
 #[inline(always)]
 pub(super) fn allgather(member: &Membership, from: Elements<Source>, into: Elements<Target>) -> Result<Performed> {
+    if let Some(over) = nothing::exchange(member, Operation::Allgather, &from, &into) {
+        return Ok(over);
+    }
     let plain = || plain::exchange(member, Operation::Allgather, &from, 1, &into);
     member.perform(plain, || all_gathered(member, from, into))
 }
@@ -268,6 +286,9 @@ fn all_gathered(member: &Membership, from: Elements<Source>, into: Elements<Targ
 }
 
 pub(super) fn allgatherv(member: &Membership, from: Elements<Source>, into: Unequal<Target>) -> Result<Performed> {
+    if let Some(over) = nothing::allgatherv(member, &from, &into) {
+        return over;
+    }
     member.perform_unequal(
         || rows::allgatherv(member, &from, &into),
         || all_gathered_unequal(member, from, into),
@@ -297,6 +318,9 @@ fn all_gathered_unequal(member: &Membership, from: Elements<Source>, into: Unequ
 
 #[inline(always)]
 pub(super) fn alltoall(member: &Membership, from: Elements<Source>, into: Elements<Target>) -> Result<Performed> {
+    if let Some(over) = nothing::exchange(member, Operation::Alltoall, &from, &into) {
+        return Ok(over);
+    }
     let plain = || plain::exchange(member, Operation::Alltoall, &from, member.size(), &into);
     member.perform(plain, || exchanged(member, from, into))
 }
@@ -319,6 +343,9 @@ fn exchanged(member: &Membership, from: Elements<Source>, into: Elements<Target>
 }
 
 pub(super) fn alltoallv(member: &Membership, from: Unequal<Source>, into: Unequal<Target>) -> Result<Performed> {
+    if let Some(over) = nothing::alltoallv(member, &from, &into) {
+        return over;
+    }
     exchange_unequal(member, Operation::Alltoallv, from, into)
 }
 

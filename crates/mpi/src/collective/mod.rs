@@ -5,6 +5,7 @@
 //! * this file: the forms of every function: blocking, nonblocking, persistent;
 //! * `membership`: where an operation takes place;
 //! * `arguments`: buffers, counts and datatypes as the functions pass them;
+//! * `nothing`: operations of no elements;
 //! * `plain`, `rows`: operations about which nothing is unusual, of equal blocks and others; `pieces`: their buffers;
 //! * `data`: operations that move data; `neighbour`: those along a topology; `reduction`: operations that compute
 //!   (`operands`: with what);
@@ -35,6 +36,7 @@ mod data;
 mod entry;
 mod membership;
 mod neighbour;
+mod nothing;
 mod operands;
 mod pieces;
 mod plain;

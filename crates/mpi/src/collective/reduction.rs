@@ -13,12 +13,15 @@ use isthmus_schedule::{Blocks, Call, Operation};
 use super::arguments::Numbers;
 use super::membership::{Membership, Role};
 use super::operands::Operands;
-use super::{plain, rows};
+use super::{nothing, plain, rows};
 use crate::c::count;
 use crate::check::distinct;
 
 #[inline(always)]
 pub(super) fn allreduce(member: &Membership, operands: Operands, n: i64) -> Result<Performed> {
+    if let Some(over) = nothing::reducing(member, Operation::Allreduce, &operands, n) {
+        return Ok(over);
+    }
     member.perform(
         || plain::allreduce(member, &operands, n),
         || all_reduced(member, operands, n),
@@ -32,11 +35,17 @@ fn all_reduced(member: &Membership, operands: Operands, n: i64) -> Result<Prepar
 }
 
 pub(super) fn scan(member: &Membership, operands: Operands, n: i64) -> Result<Performed> {
+    if let Some(over) = nothing::reducing(member, Operation::Scan, &operands, n) {
+        return Ok(over);
+    }
     let plain = || plain::prefix(member, Operation::Scan, &operands, n);
     member.perform(plain, || prefix(member, Operation::Scan, operands, n))
 }
 
 pub(super) fn exscan(member: &Membership, operands: Operands, n: i64) -> Result<Performed> {
+    if let Some(over) = nothing::reducing(member, Operation::Exscan, &operands, n) {
+        return Ok(over);
+    }
     let plain = || plain::prefix(member, Operation::Exscan, &operands, n);
     member.perform(plain, || prefix(member, Operation::Exscan, operands, n))
 }
@@ -61,6 +70,9 @@ fn prefix(member: &Membership, operation: Operation, operands: Operands, n: i64)
 
 #[inline(always)]
 pub(super) fn reduce(member: &Membership, operands: Operands, n: i64, root: c_int) -> Result<Performed> {
+    if let Some(over) = nothing::reduce(member, &operands, n, root) {
+        return Ok(over);
+    }
     let plain = || plain::reduce(member, &operands, n, root);
     member.perform(plain, || reduced(member, operands, n, root))
 }
@@ -81,6 +93,9 @@ fn reduced(member: &Membership, operands: Operands, n: i64, root: c_int) -> Resu
 }
 
 pub(super) fn reduce_scatter_block(member: &Membership, operands: Operands, n: i64) -> Result<Performed> {
+    if let Some(over) = nothing::reducing(member, Operation::ReduceScatterBlock, &operands, n) {
+        return Ok(over);
+    }
     let plain = || plain::reduce_scatter_block(member, &operands, n);
     member.perform(plain, || {
         let call = Call::new(Operation::ReduceScatterBlock, count("recvcount", n)?);
@@ -90,6 +105,9 @@ pub(super) fn reduce_scatter_block(member: &Membership, operands: Operands, n: i
 }
 
 pub(super) fn reduce_scatter(member: &Membership, operands: Operands, counts: Numbers) -> Result<Performed> {
+    if let Some(over) = nothing::reduce_scatter(member, &operands, &counts) {
+        return over;
+    }
     member.perform_unequal(
         || plainly_scattered(member, &operands, &counts),
         || reduced_and_scattered(member, operands, counts),

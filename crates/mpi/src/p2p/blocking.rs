@@ -54,9 +54,18 @@ entry! {
 entry! {
     isthmus_MPI_Sendrecv_replace<c_int>, isthmus_MPI_Sendrecv_replace_c<Count>:
     (buf: Target, count: N, datatype: h::Datatype, dest: c_int, sendtag: c_int, source: c_int, recvtag: c_int,
-     comm: h::Comm, status: Out<Status>) on comm =>
+     comm: h::Comm, status: Out<Status>) on comm,
+    first quick::sendrecv(
+        buf.source(), &Envelope { count: wide(count), datatype, rank: dest, tag: sendtag, comm },
+        buf, &Envelope { count: wide(count), datatype, rank: source, tag: recvtag, comm },
+        status,
+    ), then left =>
     {
         let out = Envelope { count: wide(count), datatype, rank: dest, tag: sendtag, comm };
-        sendrecv_replace(buf, out, Envelope { rank: source, tag: recvtag, ..out }, status)
+        let from = Envelope { rank: source, tag: recvtag, ..out };
+        match left {
+            Left::Receive(begun) => recv(begun, buf, from, status),
+            Left::Both => sendrecv_replace(buf, out, from, status),
+        }
     }
 }

@@ -280,12 +280,14 @@ fn isendrecv(out: (Source, Envelope), into: (Target, Envelope)) -> Result<Operat
 }
 
 fn isendrecv_replace(buffer: Target, out: Envelope, from: Envelope) -> Result<Operation> {
-    let message = outbound(buffer.source(), out)?.map(|message| Outbound {
-        // Sent from a copy, so that the buffer is free for what arrives.
-        data: message.data.into_owned(),
+    let (message, room) = (outbound(buffer.source(), out)?, inbound(buffer, from)?);
+    // Sent from a copy, so that the buffer is free for what arrives.
+    let engine = process::world()?.engine();
+    let copied = |message: Outbound<'static>| Outbound {
+        data: engine.lock().copied(message.data),
         ..message
-    });
-    start_both(message, inbound(buffer, from)?)
+    };
+    start_both(message.map(copied), room)
 }
 
 fn start_both(message: Option<Outbound<'_>>, room: Option<Inbound<'_>>) -> Result<Operation> {

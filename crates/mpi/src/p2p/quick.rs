@@ -16,7 +16,7 @@ use isthmus_engine::{Direct, Mode, Request, Sent};
 use super::Envelope;
 use crate::c::{Out, Source, Target};
 use crate::process::Process;
-use crate::request::{Started, give_status, insert_quick};
+use crate::request::{Started, give_status, insert_quick, null_status};
 use crate::{check, comm, datatype, process};
 
 /// A message of which all is known.
@@ -57,17 +57,6 @@ impl Usual {
         let memory = buffer.memory(0, self.length as i64);
         p2p::send_briefly(self.world, self.partner, &memory, self.length)
     }
-
-    #[inline(always)]
-    fn receive(&self, buffer: Target, status: Out<Status>) -> Result<(), Option<Direct>> {
-        let Receiver { comm, rank, tag } = self.partner;
-        let from = Sender {
-            comm,
-            rank: Some(rank),
-            tag: Some(tag),
-        };
-        receive(self.world, from, self.length, buffer, status)
-    }
 }
 
 /// An error: what of the receive has begun, if anything has.
@@ -98,24 +87,26 @@ pub(super) fn send(mode: Mode, buffer: Source, to: &Envelope) -> Result<(), ()> 
     if sent { Ok(()) } else { Err(()) }
 }
 
+/// Who sends what is wanted, and its tag; `None` in their place: anybody, any.
+type Wanted = (Option<u32>, Option<i32>);
+
+#[inline(always)]
+fn wanted(comm: &Comm, from: &Envelope) -> Option<Wanted> {
+    let rank = match from.rank {
+        abi::MPI_ANY_SOURCE => None,
+        rank => Some(u32::try_from(rank).ok().filter(|rank| *rank < comm.peers())?),
+    };
+    match from.tag {
+        abi::MPI_ANY_TAG => Some((rank, None)),
+        tag => (tag >= 0).then_some((rank, Some(tag))),
+    }
+}
+
 /// Receives the message that is here, or comes while this thread polls. An error: what has begun, if anything has.
 #[inline(always)]
 pub(super) fn recv(buffer: Target, from: &Envelope, status: Out<Status>) -> Result<(), Option<Direct>> {
     let (process, comm, length) = solid(from, buffer.address()).ok_or(None)?;
-    let rank = match from.rank {
-        abi::MPI_ANY_SOURCE => None,
-        rank => Some(
-            u32::try_from(rank)
-                .ok()
-                .filter(|rank| *rank < comm.peers())
-                .ok_or(None)?,
-        ),
-    };
-    let tag = match from.tag {
-        abi::MPI_ANY_TAG => None,
-        tag if tag >= 0 => Some(tag),
-        _ => return Err(None),
-    };
+    let (rank, tag) = wanted(comm, from).ok_or(None)?;
     receive(process.world(), Sender { comm, rank, tag }, length, buffer, status)
 }
 
@@ -128,7 +119,8 @@ pub(super) enum Left {
     Receive(Option<Direct>),
 }
 
-/// Sends what leaves at once and receives what comes then, if both are as usual.
+/// Sends what leaves at once and receives what comes then, if both are as usual. The two may have the same buffer: what
+/// leaves has been copied.
 #[inline(always)]
 pub(super) fn sendrecv(
     out: Source,
@@ -137,11 +129,42 @@ pub(super) fn sendrecv(
     from: &Envelope,
     status: Out<Status>,
 ) -> Result<(), Left> {
-    let both = usual(to, out.address()).zip(usual(from, into.address()));
-    match both {
-        Some((send, receive)) if send.send(out) => receive.receive(into, status).map_err(Left::Receive),
-        _ => Err(Left::Both),
+    let (process, comm, length) = solid(from, into.address()).ok_or(Left::Both)?;
+    let Some((rank, tag)) = wanted(comm, from) else {
+        return without_a_partner(out, to, into, from, status);
+    };
+    if !usual(to, out.address()).is_some_and(|send| send.send(out)) && !goes_to_nobody(to, out.address()) {
+        return Err(Left::Both);
     }
+    receive(process.world(), Sender { comm, rank, tag }, length, into, status).map_err(Left::Receive)
+}
+
+/// Whether a send without a mistake is to MPI_PROC_NULL, where nobody has revoked the communicator.
+#[inline(always)]
+fn goes_to_nobody(to: &Envelope, address: usize) -> bool {
+    to.rank == abi::MPI_PROC_NULL
+        && to.tag >= 0
+        && solid(to, address).is_some_and(|(_, comm, _)| !comm.channel().special.is_any())
+}
+
+/// The same where nothing can be received: from MPI_PROC_NULL, as at the edge of a grid.
+#[inline(never)]
+fn without_a_partner(
+    out: Source,
+    to: &Envelope,
+    into: Target,
+    from: &Envelope,
+    status: Out<Status>,
+) -> Result<(), Left> {
+    let is_one = from.rank == abi::MPI_PROC_NULL
+        && (from.tag >= 0 || from.tag == abi::MPI_ANY_TAG)
+        && solid(from, into.address()).is_some_and(|(_, comm, _)| !comm.channel().special.is_any());
+    let is_sent = || usual(to, out.address()).is_some_and(|send| send.send(out));
+    if !is_one || !(goes_to_nobody(to, out.address()) || is_sent()) {
+        return Err(Left::Both);
+    }
+    give_status(status, null_status());
+    Ok(())
 }
 
 /// Starts a send that leaves at once. An error: nothing was done.
