@@ -56,11 +56,6 @@ impl Engine {
         Ok(sent)
     }
 
-    /// The same message in memory of the library, which is used again when it has left.
-    pub fn copied(&mut self, message: SendBuffer) -> SendBuffer {
-        self.plans.copied(message)
-    }
-
     /// Starts a send. Failures are found in the completion.
     pub fn isend(&mut self, channel: &Channel, to: u32, tag: i32, mode: Mode, buffer: SendBuffer) -> Request {
         let outbound = Outbound::new(channel, to, tag, mode, buffer);
@@ -418,4 +413,9 @@ impl Partitions<'_> {
     pub fn parrived(&self, request: Request, partition: u32) -> bool {
         partitioned::parrived(&self.0.core, request, partition)
     }
+}
+
+/// The same message in memory of the library, which is used again when it has left.
+pub fn in_own_memory(engine: &mut Engine, message: SendBuffer) -> SendBuffer {
+    engine.plans.copied(message)
 }

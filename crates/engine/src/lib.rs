@@ -40,7 +40,7 @@ pub use engine::{
 };
 pub use groups::data::{Arithmetic, Pieces, Unequal};
 pub use groups::short::Short;
-pub use interface::{Partitions, Slabs, Turns, Underneath};
+pub use interface::{Partitions, Slabs, Turns, Underneath, in_own_memory};
 pub use isthmus_protocol::matching::Context;
 pub use isthmus_transport::native::{Collective, Element, Operator};
 pub use machine::{Machine, Maker, Port, Sending, Taken};

@@ -73,7 +73,7 @@ impl Default for Plans {
 }
 
 impl Plans {
-    /// See [`Engine::copied`](crate::Engine::copied): in memory of plans that have ended.
+    /// See [`in_own_memory`](crate::in_own_memory): in that of plans that have ended.
     pub(crate) fn copied(&mut self, message: SendBuffer) -> SendBuffer {
         self.spare.copied(message)
     }

@@ -8,7 +8,7 @@ use isthmus_abi::handles as h;
 use isthmus_core::comm::Comm;
 use isthmus_core::error::Result;
 use isthmus_core::p2p::{self, Receiver, Sender, Source as From};
-use isthmus_engine::{Completion, Direct, Mode, ReceiveBuffer, SendBuffer};
+use isthmus_engine::{Completion, Direct, Mode, ReceiveBuffer, SendBuffer, in_own_memory};
 
 use crate::buffer::{described, marked, piece, receiving, room, sending, whole};
 use crate::c::{Out, Source, Target};
@@ -283,11 +283,11 @@ fn isendrecv_replace(buffer: Target, out: Envelope, from: Envelope) -> Result<Op
     let (message, room) = (outbound(buffer.source(), out)?, inbound(buffer, from)?);
     // Sent from a copy, so that the buffer is free for what arrives.
     let engine = process::world()?.engine();
-    let copied = |message: Outbound<'static>| Outbound {
-        data: engine.lock().copied(message.data),
+    let from_copy = |message: Outbound<'static>| Outbound {
+        data: in_own_memory(&mut engine.lock(), message.data),
         ..message
     };
-    start_both(message.map(copied), room)
+    start_both(message.map(from_copy), room)
 }
 
 fn start_both(message: Option<Outbound<'_>>, room: Option<Inbound<'_>>) -> Result<Operation> {
