@@ -6,13 +6,13 @@ use std::collections::BTreeMap;
 
 /// Questions by index and number.
 #[derive(Debug, Default)]
-pub(crate) struct Asked {
+pub(crate) struct Questions {
     open: BTreeMap<(u32, u64), Question>,
     /// Names that are published and meetings that last: a coordinator that takes the job up does not know them.
     lasting: BTreeMap<(u32, u64), Question>,
 }
 
-impl Asked {
+impl Questions {
     /// A process asks.
     ///
     /// # Errors
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn a_process_has_so_many_open_questions_with_different_numbers() {
-        let mut asked = Asked::default();
+        let mut asked = Questions::default();
         let most = MAX_OPEN as u64;
         for number in 0..most {
             assert_eq!(asked.ask(1, question(number)), Ok(()));
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn names_and_meetings_last_until_they_are_taken_back() {
-        let mut asked = Asked::default();
+        let mut asked = Questions::default();
         let (name, port) = ("ocean".to_owned(), "p".to_owned());
         let scope = Scope::Job;
         let publish = Ask::Publish {
@@ -163,7 +163,7 @@ mod tests {
         let meeting = [7; 16];
         let with = Vec::new();
         let mut last = 0;
-        let mut ask = |asked: &mut Asked, ask: Ask, said: Result<Said, Refusal>| {
+        let mut ask = |asked: &mut Questions, ask: Ask, said: Result<Said, Refusal>| {
             last += 1;
             assert_eq!(asked.ask(1, Question { number: last, ask }), Ok(()));
             assert!(asked.answered(1, &Answer { number: last, said }));

@@ -20,7 +20,7 @@ mod watch;
 
 pub(crate) use door::StagedFile;
 
-use crate::asked::Asked;
+use crate::asked::Questions;
 use crate::event::Event;
 use crate::happening::{BatchEvent, FromNode, Ready};
 use crate::link::Outbox;
@@ -70,7 +70,7 @@ pub(crate) struct Batch {
     taken: Vec<u64>,
     given: u64,
     /// What processes have asked the coordinator.
-    asked: Asked,
+    asked: Questions,
     /// Files that get the output of all nodes.
     sinks: Option<(Sink, Sink)>,
 }
@@ -122,7 +122,7 @@ impl Batch {
             made: 0,
             taken: Vec::new(),
             given: 0,
-            asked: Asked::default(),
+            asked: Questions::default(),
             sinks,
         })
     }
@@ -178,7 +178,7 @@ impl Batch {
     }
 
     /// What has not been answered, or lasts.
-    pub(crate) fn asked(&self) -> &Asked {
+    pub(crate) fn asked(&self) -> &Questions {
         &self.asked
     }
 

@@ -47,7 +47,7 @@ pub use secure::secure;
 pub use succession::carry as run_successor;
 pub use sweeper::{SWEEPER, sweep};
 
-use asked::Asked;
+use asked::Questions;
 use batch::{Batch, StagedFile};
 use event::{Event, Resumed};
 use gateway::Gateway;
@@ -345,7 +345,7 @@ impl Agent {
         // What was not answered before may not have been heard, and what holds is not known to another coordinator.
         let asked = self.batch.as_ref().map(Batch::asked);
         let asked = asked.or_else(|| self.subjob.as_ref().map(Subjob::asked)).into_iter();
-        for (index, question) in asked.flat_map(Asked::all) {
+        for (index, question) in asked.flat_map(Questions::all) {
             self.outbox.send(&FromAgent::Asked { index, question });
         }
         if let Some(listening) = self.gateway.as_ref().and_then(Gateway::listening) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A started subjob: its processes and what they and the coordinator say to each other.
 
-use crate::asked::Asked;
+use crate::asked::Questions;
 use crate::condition::Conditions;
 use crate::directories::Directories;
 use crate::event::{Event, ToProcess, World};
@@ -15,7 +15,7 @@ use crate::rendezvous;
 use crate::sink::{self, Sink};
 use crate::template::{Templates, check_count, check_descriptors, means_alone, place_of_memory, variable};
 use crate::threads;
-use crate::told::{self, Told};
+use crate::told::{self, Figures};
 use crate::vendor::{self, Launcher, Underneath};
 use isthmus_sched::fork::Template;
 use isthmus_stage::words;
@@ -59,9 +59,9 @@ pub(crate) struct Subjob {
     /// What was started, with the indices of its processes, until it has been looked at whether it called another MPI.
     started: Vec<(Range<u32>, other_mpi::Ended)>,
     /// What the processes tell while they run.
-    told: Told,
+    told: Figures,
     /// What they have asked the coordinator.
-    asked: Asked,
+    asked: Questions,
     /// Name of their site, and the rank of our first one in their world, once they have begun.
     site: OnceLock<(String, u32)>,
     /// How the system treats the processes.
@@ -109,8 +109,8 @@ impl Subjob {
                 true => templates.iter().map(|(indices, one)| (indices, ended(one))).collect(),
                 false => Vec::new(),
             },
-            told: Told::new(Instant::now()),
-            asked: Asked::default(),
+            told: Figures::new(Instant::now()),
+            asked: Questions::default(),
             site: OnceLock::new(),
             conditions: Conditions::default(),
             shared: reached::of(start, &templates.directories()),
@@ -422,7 +422,7 @@ impl Subjob {
     }
 
     /// What has not been answered, or lasts.
-    pub(crate) fn asked(&self) -> &Asked {
+    pub(crate) fn asked(&self) -> &Questions {
         &self.asked
     }
 

@@ -29,7 +29,7 @@ pub(crate) fn overreach(event: &Event, site: &str) -> Option<(u32, String)> {
 
 /// By index of the process.
 #[derive(Debug)]
-pub(crate) struct Told {
+pub(crate) struct Figures {
     /// No process is older.
     began: Instant,
     /// And when it was told.
@@ -38,7 +38,7 @@ pub(crate) struct Told {
     new_times: bool,
 }
 
-impl Told {
+impl Figures {
     pub(crate) fn new(began: Instant) -> Self {
         Self {
             began,
@@ -111,7 +111,7 @@ mod tests {
             ..Time::default()
         };
         let began = Instant::now();
-        let mut told = Told::new(began);
+        let mut told = Figures::new(began);
         assert!(told.time().is_none() && told.traffic(began).is_none());
         told.take_time(0, time(5));
         told.take_time(0, time(7));
@@ -133,7 +133,7 @@ mod tests {
                 ..LinkTraffic::default()
             }]
         };
-        let mut told = Told::new(began);
+        let mut told = Figures::new(began);
         told.take_traffic(0, passed(10, 3), after(4));
         told.take_traffic(1, passed(30, 4), after(4));
         let sum = |now| told.traffic(after(now)).map(|all| (all[0].sent, all[0].counted_at()));
@@ -141,7 +141,7 @@ mod tests {
         // Both have nothing to tell, and the time goes on.
         assert_eq!(sum(16), Some((40, Some(13.5))));
         // The one goes on; nobody has run for longer than the agent.
-        let mut told = Told::new(began);
+        let mut told = Figures::new(began);
         told.take_traffic(0, passed(10, u64::MAX / 1_000_000), after(4));
         assert_eq!(told.traffic(after(4)).map(|all| all[0].counted_at()), Some(Some(4.0)));
     }

@@ -70,7 +70,7 @@ pub(crate) enum Distribution {
 }
 
 /// What is known of sites: `sites` by name, `links` as `A|B`.
-struct Known {
+struct Discovered {
     sites: Map<String, Value>,
     links: Map<String, Value>,
     /// Of them, what was measured just now.
@@ -144,8 +144,8 @@ fn perform(arguments: &Discover) -> Result<ExitCode, JobErrors> {
 }
 
 /// What was seen not long ago, and for the rest what is seen now.
-fn know(catalogue: &Catalogue, access: &Access, names: &[String], fresh: bool) -> Known {
-    let mut known = Known::read();
+fn know(catalogue: &Catalogue, access: &Access, names: &[String], fresh: bool) -> Discovered {
+    let mut known = Discovered::read();
     let now = isthmus_launch::now();
     let stale = |name: &&String| {
         let contact = reach::site(catalogue, name)
@@ -183,7 +183,7 @@ fn pair(a: &str, b: &str) -> String {
     if a <= b { format!("{a}|{b}") } else { format!("{b}|{a}") }
 }
 
-impl Known {
+impl Discovered {
     fn read() -> Self {
         let file = cache::directory().ok().map(|d| d.join("discovery.json"));
         let small = file.filter(|f| std::fs::metadata(f).is_ok_and(|m| m.is_file() && m.len() < MAX_BYTES));
@@ -428,7 +428,7 @@ fn rate_of(link: &Value) -> Option<Rate> {
 
 /// A site, for selecting.
 struct Site<'a> {
-    known: &'a Known,
+    known: &'a Discovered,
     name: &'a str,
 }
 

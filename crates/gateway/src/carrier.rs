@@ -92,14 +92,14 @@ pub(crate) struct Carrier {
 }
 
 /// A stream that the other gateway asks for.
-pub(crate) struct Asked {
+pub(crate) struct StreamRequest {
     pub(crate) number: u32,
     pub(crate) ends: Ends,
     pub(crate) wish: u8,
 }
 
 /// Begins one.
-pub(crate) type Begin = fn(&Rc<Gateway>, &Rc<Carrier>, Asked);
+pub(crate) type Begin = fn(&Rc<Gateway>, &Rc<Carrier>, StreamRequest);
 
 impl Carrier {
     pub(crate) fn new(area: u32, direct: bool, dialled: bool, traffic: Arc<Traffic>, begin: Begin) -> Rc<Self> {
@@ -311,7 +311,7 @@ impl Carrier {
         match event {
             Event::Asked { stream, from, to, wish } => {
                 self.keep(stream, wish, None);
-                let asked = Asked {
+                let asked = StreamRequest {
                     number: stream,
                     ends: Ends::of(from, to),
                     wish,

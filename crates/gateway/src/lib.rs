@@ -156,7 +156,7 @@ impl Gateway {
             ToGateway::Open(_) => {}
             ToGateway::Areas(areas) => areas.into_iter().for_each(|area| self.meet(area)),
             ToGateway::Places(areas, table) => {
-                let known = Arc::new((areas, table));
+                let known = Arc::new(places::Whereabouts { areas, table });
                 self.threads.places(&known);
                 self.places.set(known);
             }

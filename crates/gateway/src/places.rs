@@ -14,23 +14,27 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Most addresses of one process that are tried.
 const MAX_ADDRESSES: usize = 32;
 
-/// Area of each rank, and its place.
-pub(crate) type Known = (Vec<u32>, PlaceTable);
+/// Where each rank is.
+pub(crate) struct Whereabouts {
+    /// Its local area, by rank.
+    pub(crate) areas: Vec<u32>,
+    pub(crate) table: PlaceTable,
+}
 
 #[derive(Default)]
 pub(crate) struct Places {
-    known: RefCell<Option<Arc<Known>>>,
+    known: RefCell<Option<Arc<Whereabouts>>>,
     changed: Notify,
 }
 
 impl Places {
-    pub(crate) fn set(&self, known: Arc<Known>) {
+    pub(crate) fn set(&self, known: Arc<Whereabouts>) {
         *self.known.borrow_mut() = Some(known);
         self.changed.notify_waiters();
     }
 
     /// All of them, when they are known.
-    pub(crate) fn known(&self) -> Option<Arc<Known>> {
+    pub(crate) fn known(&self) -> Option<Arc<Whereabouts>> {
         self.known.borrow().clone()
     }
 
@@ -44,14 +48,14 @@ impl Places {
 
     /// The local area of a rank.
     pub(crate) fn area(&self, rank: Rank) -> Option<u32> {
-        self.known.borrow().as_ref()?.0.get(rank.index()).copied()
+        self.known.borrow().as_ref()?.areas.get(rank.index()).copied()
     }
 
     /// Where a rank listens.
     pub(crate) fn addresses(&self, rank: Rank) -> Vec<SocketAddr> {
         let known = self.known.borrow();
         let found = known.as_ref().and_then(|known| {
-            let table = &known.1;
+            let table = &known.table;
             let place = table.places.get(rank.index())?;
             Some((place.port, table.nodes.get(place.node as usize)?))
         });

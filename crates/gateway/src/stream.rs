@@ -14,7 +14,7 @@ use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::mpsc;
 
-use crate::carrier::{Asked, Carrier, Piece};
+use crate::carrier::{Carrier, Piece, StreamRequest};
 use crate::{Gateway, dial};
 
 /// Longest wait for what a measurement gives.
@@ -128,11 +128,11 @@ async fn sound(carrier: &Rc<Carrier>, number: u32) {
 }
 
 /// Begins a stream that the other gateway asks for, for one of our processes.
-pub(crate) fn begin(gateway: &Rc<Gateway>, carrier: &Rc<Carrier>, asked: Asked) {
+pub(crate) fn begin(gateway: &Rc<Gateway>, carrier: &Rc<Carrier>, asked: StreamRequest) {
     tokio::task::spawn_local(serve(gateway.clone(), carrier.clone(), asked));
 }
 
-async fn serve(gateway: Rc<Gateway>, carrier: Rc<Carrier>, Asked { number, ends, wish }: Asked) {
+async fn serve(gateway: Rc<Gateway>, carrier: Rc<Carrier>, StreamRequest { number, ends, wish }: StreamRequest) {
     if wish == WISH_MEASURE {
         return sound(&carrier, number).await;
     }

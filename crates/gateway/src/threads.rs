@@ -19,7 +19,7 @@ use tokio::sync::mpsc;
 
 use crate::carrier::Carrier;
 use crate::neighbour::Neighbour;
-use crate::places::Known;
+use crate::places::Whereabouts;
 use crate::saturation::{Load, ROOM, Saturation, Step};
 use crate::traffic::Traffic;
 use crate::usage::{OwnTime, Spare, Usage};
@@ -35,7 +35,7 @@ pub(crate) enum Work {
     /// This area is there; whether to dial it.
     Meet(Area, Arc<Traffic>, bool),
     /// The job.
-    Places(Arc<Known>),
+    Places(Arc<Whereabouts>),
     /// A connection of the gateway of this area.
     Came(u32, std::net::TcpStream),
     /// A connection of a process.
@@ -119,7 +119,7 @@ impl Threads {
         }
     }
 
-    pub(crate) fn places(&self, known: &Arc<Known>) {
+    pub(crate) fn places(&self, known: &Arc<Whereabouts>) {
         let others = self.others.borrow();
         others.iter().for_each(|t| t.tell(Work::Places(known.clone())));
     }

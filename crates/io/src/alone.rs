@@ -7,7 +7,7 @@ use std::sync::Arc;
 use isthmus_core::error::Result;
 use isthmus_wire::file::{What, encode_runs};
 
-use crate::asking::{Ask, Asked, UNLOCKS};
+use crate::asking::{Ask, UNLOCKS, Unanswered};
 use crate::file::File;
 use crate::memory::{Buffer, Source, Target};
 use crate::task::{Done, Post};
@@ -58,7 +58,7 @@ impl Alone {
         &self,
         post: &Post,
         source: &mut Source,
-        asked: &mut VecDeque<Asked>,
+        asked: &mut VecDeque<Unanswered>,
         written: &mut u64,
     ) -> Result<()> {
         let (here, processes) = (&self.file.here, &self.file.processes);
@@ -106,7 +106,7 @@ impl Alone {
         target.finish(done?)
     }
 
-    async fn read_far(&self, post: &Post, target: &mut Target, asked: &mut VecDeque<Asked>) -> Result<u64> {
+    async fn read_far(&self, post: &Post, target: &mut Target, asked: &mut VecDeque<Unanswered>) -> Result<u64> {
         let (here, processes) = (&self.file.here, &self.file.processes);
         let (length, mut done, mut from, mut got) = (target.length(), 0, 0, 0);
         while done < length || !asked.is_empty() {
@@ -142,7 +142,7 @@ impl Alone {
     }
 
     /// Ends an access: what was asked is answered, and then the right is given back, if it is `held`.
-    async fn end(&self, post: &Post, held: bool, asked: VecDeque<Asked>) {
+    async fn end(&self, post: &Post, held: bool, asked: VecDeque<Unanswered>) {
         for one in asked {
             // The first error was told.
             let _ = one.answer(&self.file.here, 0).await;

@@ -19,19 +19,19 @@ const TRIES: u32 = 4;
 /// A file that this process has open.
 pub(crate) struct Had {
     pub(crate) file: SystemFile,
-    pub(crate) known: Known,
+    pub(crate) known: Circumstances,
 }
 
 /// What is known of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Known {
+pub(crate) struct Circumstances {
     /// Whether processes of other sites may use it through this one.
     pub(crate) is_allowed: bool,
     /// Whether it was made by this, as far as that is known.
     is_made: bool,
 }
 
-impl Known {
+impl Circumstances {
     /// Nobody may use it after all: what was made for that goes, if nobody has written to it.
     pub(crate) fn undo(self, path: &Path) {
         if self.is_made && std::fs::symlink_metadata(path).is_ok_and(|found| found.is_file() && found.len() == 0) {
@@ -44,7 +44,7 @@ impl Known {
 impl Had {
     /// `first`: the opener; `outsiders`: whether processes of other sites open it too.
     pub(crate) fn open(path: &Path, mode: Mode, permissions: u32, first: bool, outsiders: bool) -> io::Result<Self> {
-        let mut known = Known::default();
+        let mut known = Circumstances::default();
         if outsiders {
             match allowed::open(path, mode, permissions, first) {
                 Err(Refused::Outside) => {}

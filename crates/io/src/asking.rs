@@ -39,7 +39,7 @@ impl Ask<'_> {
     }
 
     /// Asks a process.
-    pub(crate) fn send(self, post: &Post, processes: &Processes, whom: u32) -> Asked {
+    pub(crate) fn send(self, post: &Post, processes: &Processes, whom: u32) -> Unanswered {
         let answer = processes.next_question();
         let question = Question {
             what: self.what,
@@ -53,17 +53,17 @@ impl Ask<'_> {
         if !self.payload.is_empty() {
             sent.push(post.send(whom, PAYLOADS | answer as i32, self.payload));
         }
-        Asked { sent, answer: receive }
+        Unanswered { sent, answer: receive }
     }
 }
 
 /// A question that was asked.
-pub(crate) struct Asked {
+pub(crate) struct Unanswered {
     sent: Vec<Message>,
     answer: Message,
 }
 
-impl Asked {
+impl Unanswered {
     /// Waits for the answer about a file. `before`: bytes that are certainly there, for the error.
     pub(crate) async fn answer(self, here: &Here, before: u64) -> Result<Answer> {
         for message in self.sent {

@@ -45,7 +45,7 @@ pub(crate) const OUTCOME: i32 = 8;
 const EXTENTS: i32 = 10;
 
 /// What all access.
-pub(crate) struct Told {
+pub(crate) struct Accesses {
     accesses: Vec<Access>,
     /// Of this process.
     extents: Vec<Extent>,
@@ -58,7 +58,7 @@ pub(crate) fn begin<'a>(
     post: &'a Post,
     members: &'a Members,
     mine: &Result<(Alone, Buffer)>,
-) -> impl Future<Output = Result<Result<Told>>> + Send + use<'a> {
+) -> impl Future<Output = Result<Result<Accesses>>> + Send + use<'a> {
     let (extents, doing) = match mine {
         Ok((access, buffer)) => {
             let most = extents::most(members.size);
@@ -73,7 +73,7 @@ pub(crate) fn begin<'a>(
         let said = wrong.map(|()| &said[..]);
         let all = members.gather_all(post, ACCESSES, said, Access::BYTES).await;
         let all = all.map_err(|error| lost(file, members.me, doing, error))?;
-        Ok(all.map(|all| Told {
+        Ok(all.map(|all| Accesses {
             accesses: all.iter().map(|bytes| Access::decode(bytes)).collect(),
             extents,
         }))
@@ -81,7 +81,7 @@ pub(crate) fn begin<'a>(
 }
 
 /// The access itself, after all have told what they access.
-pub(crate) async fn act(post: Post, members: Members, access: Alone, buffer: Buffer, told: Told) -> Done {
+pub(crate) async fn act(post: Post, members: Members, access: Alone, buffer: Buffer, told: Accesses) -> Done {
     let (file, doing) = (access.file.clone(), buffer.doing());
     let me = members.me;
     if !are_two_phases(&file, &told.accesses) {
@@ -254,7 +254,7 @@ impl Contribution {
     }
 
     /// Outer error: of communication; inner one: of the disk, the same for all.
-    async fn in_rounds(&self, post: &Post, told: Told, mut buffer: Buffer) -> Result<Done> {
+    async fn in_rounds(&self, post: &Post, told: Accesses, mut buffer: Buffer) -> Result<Done> {
         let extents = match extents_to_tell(&told.accesses) {
             Some(room) => {
                 let mine = extents::encode(&told.extents, room);

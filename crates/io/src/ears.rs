@@ -24,7 +24,7 @@ pub(crate) const FIRST: u32 = 0;
 const NEVER: i32 = 2;
 
 /// A question with its payload.
-pub(crate) struct Asked {
+pub(crate) struct Inquiry {
     pub(crate) source: u32,
     pub(crate) question: Question,
     pub(crate) payload: Vec<u8>,
@@ -45,7 +45,7 @@ pub(crate) struct Ears {
     /// Questions that have begun to come: whose they are.
     begun: Vec<(u32, Message)>,
     askers: BTreeMap<u32, Asker>,
-    ready: VecDeque<Asked>,
+    ready: VecDeque<Inquiry>,
     /// Of a guest: ends when the one that opened the file is lost.
     first: Option<Message>,
     /// Of a guest whose file is being closed: what those send who have not closed it. One that is lost sends nothing.
@@ -89,7 +89,7 @@ impl Ears {
     }
 
     /// The next question; `None`: all have left for whom a guest has the file open.
-    pub(crate) async fn next(&mut self, post: &Post) -> Option<Asked> {
+    pub(crate) async fn next(&mut self, post: &Post) -> Option<Inquiry> {
         loop {
             if let Some(asked) = self.ready.pop_front() {
                 return Some(asked);
@@ -171,7 +171,7 @@ impl Ears {
         match heard {
             Heard::Message(message) if message.bytes.len() as u64 == question.payload => {
                 let payload = message.bytes;
-                self.ready.push_back(Asked {
+                self.ready.push_back(Inquiry {
                     source,
                     question,
                     payload,
@@ -197,7 +197,7 @@ impl Ears {
                 asker.coming = Some((question, message));
                 return;
             }
-            self.ready.push_back(Asked {
+            self.ready.push_back(Inquiry {
                 source,
                 question,
                 payload: Vec::new(),

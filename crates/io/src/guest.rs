@@ -14,7 +14,7 @@ use isthmus_wire::file::Open;
 use crate::allowed;
 use crate::error::Whose;
 use crate::file::File;
-use crate::here::{Here, Known, Serves};
+use crate::here::{Here, Particulars, Serves};
 use crate::hints::Hints;
 use crate::mode::Mode;
 use crate::name::{self, Site};
@@ -46,7 +46,7 @@ impl File {
         let disk =
             allowed::open(&path, mode, open.permissions, true).map_err(|refused| refused.told("open", &path, whose))?;
         let processes = Processes::hosted(world, all.of_guest(&hosts, open.context));
-        let known = Known {
+        let known = Particulars {
             path,
             site: site.to_owned(),
             names_site: Site::are_several(all),

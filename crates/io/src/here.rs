@@ -47,7 +47,7 @@ pub struct Here {
 }
 
 /// What is known of a file when it has been opened.
-pub(crate) struct Known {
+pub(crate) struct Particulars {
     pub(crate) path: Shown,
     pub(crate) site: String,
     pub(crate) names_site: bool,
@@ -68,7 +68,7 @@ pub(crate) enum Serves {
 }
 
 impl Here {
-    pub(crate) fn new(known: Known, disk: Option<std::fs::File>) -> Self {
+    pub(crate) fn new(known: Particulars, disk: Option<std::fs::File>) -> Self {
         let disk = disk.map(|file| Arc::new(Own::new(file)));
         Self {
             counts: disk.as_ref().map(|own| own.counts()).unwrap_or_default(),
@@ -362,7 +362,7 @@ mod tests {
     use isthmus_wire::file::encode_runs;
 
     fn here(disk: Option<std::fs::File>) -> Here {
-        let known = Known {
+        let known = Particulars {
             path: Shown::given(b"data"),
             site: "lab".to_owned(),
             names_site: true,

@@ -18,7 +18,7 @@ use crate::name::Site;
 const MOST: usize = 1 << 16;
 
 /// What this process has opened.
-static KNOWN: Mutex<Option<Known>> = Mutex::new(None);
+static KNOWN: Mutex<Option<Openers>> = Mutex::new(None);
 
 /// Who opened a file first.
 #[derive(Clone, Debug)]
@@ -32,12 +32,12 @@ struct Opened {
 type Key = (usize, Vec<u8>);
 
 #[derive(Default)]
-struct Known {
+struct Openers {
     openers: HashMap<Key, Opened>,
     order: VecDeque<Key>,
 }
 
-impl Known {
+impl Openers {
     fn insert(&mut self, key: Key, opened: Opened) {
         if let Some(known) = self.openers.get_mut(&key) {
             // Those who have met still have it from this process.
@@ -135,13 +135,13 @@ mod tests {
     #[test]
     fn a_name_is_known_however_it_is_written_and_the_oldest_is_forgotten() {
         let world = 0_u8;
-        let mut known = Known::default();
-        let insert = |known: &mut Known, path: &[u8], by| {
+        let mut known = Openers::default();
+        let insert = |known: &mut Openers, path: &[u8], by| {
             let by = Peer::new(by);
             let among = RememberedWhereabouts::default();
             known.insert(key(&world, path), Opened { by, among });
         };
-        let find = |known: &Known, path: &[u8]| known.find(&key(&world, path)).map(|opened| opened.by.number());
+        let find = |known: &Openers, path: &[u8]| known.find(&key(&world, path)).map(|opened| opened.by.number());
         insert(&mut known, b"./dir//x", 3);
         assert_eq!(find(&known, b"dir/x"), Some(3));
         assert_eq!(find(&known, b"dir/./x/"), Some(3));

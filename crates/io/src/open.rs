@@ -23,12 +23,12 @@ use isthmus_wire::file::{Call, Open, Path as FilePath, ranges};
 use isthmus_wire::stripe::Layout;
 
 use crate::allowed;
-use crate::among::{Had, Known};
+use crate::among::{Circumstances, Had};
 use crate::calls;
 use crate::error::{self, Whose};
 use crate::file::File;
 use crate::group::{Members, Sites, TAGS, not_same};
-use crate::here::{Here, Known as Named, Serves};
+use crate::here::{Here, Particulars, Serves};
 use crate::hints::Hints;
 use crate::homes;
 use crate::mode::Mode;
@@ -37,7 +37,7 @@ use crate::processes::{Processes, Reach};
 use crate::same::First;
 use crate::service::Service;
 use crate::task::{self, Post};
-use crate::told::{Told, said};
+use crate::told::{Description, said};
 
 /// Tag of opening: below those of operations.
 const OPENING: i32 = 0;
@@ -243,7 +243,7 @@ impl Wanted {
     }
 
     /// As the opener.
-    fn first(&self, me: u32, site: Option<Site<'_>>) -> Result<(Known, First)> {
+    fn first(&self, me: u32, site: Option<Site<'_>>) -> Result<(Circumstances, First)> {
         match self.had(true) {
             Ok(had) => Ok((had.known, First::new(had.file, self.spans_kernels))),
             Err(what) => {
@@ -264,7 +264,7 @@ impl Wanted {
             Opener::Member(rank) => rank,
             Opener::Guest(guest) => return self.open_by(guest, post, members).await,
         };
-        let (mut known, mut first, mut outcome) = (Known::default(), None, Ok(()));
+        let (mut known, mut first, mut outcome) = (Circumstances::default(), None, Ok(()));
         if members.me == opener {
             match self.first(members.me, site) {
                 Ok((is, file)) => (known, first) = (is, Some(file)),
@@ -272,7 +272,7 @@ impl Wanted {
             }
         }
         let all = members.gather(post, 3, &said(first.as_ref(), known.is_allowed)).await?;
-        let from_opener = Told::of(&all[opener as usize]);
+        let from_opener = Description::of(&all[opener as usize]);
         if !from_opener.is_open() {
             members.agree(post, 4, outcome).await?;
         }
@@ -471,7 +471,7 @@ fn opened(
         remember(&all, &path, &opened);
     }
     let site = opened.opener.and_then(|peer| Site::of(&all, peer));
-    let named = Named {
+    let named = Particulars {
         path,
         site: site.map_or_else(String::new, |site| site.name.to_owned()),
         names_site: Site::are_several(&all),

@@ -34,7 +34,7 @@ enum DataFrom {
 }
 
 /// What a process has asked for in a round, of one aggregator.
-struct Asked {
+struct Portion {
     index: usize,
     slice: Slice,
     /// What was asked for: in order and apart.
@@ -54,7 +54,7 @@ struct Relay {
 
 /// A round of a process.
 struct Round {
-    asked: Vec<Asked>,
+    asked: Vec<Portion>,
     coming: Coming,
     relays: Vec<Relay>,
 }
@@ -134,7 +134,7 @@ impl Reading<'_> {
                 self.send(next, request, encode_body(&runs));
                 DataFrom::Message(coming)
             };
-            asked.push(Asked {
+            asked.push(Portion {
                 index,
                 slice,
                 runs,

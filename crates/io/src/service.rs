@@ -17,7 +17,7 @@ use isthmus_wire::file::{Answer, Question, What};
 use crate::alone::UNDER_WAY;
 use crate::asking::{ANSWERS, QUESTIONS, UNLOCKS};
 use crate::atom::Atom;
-use crate::ears::{Asked, Ears, FIRST};
+use crate::ears::{Ears, FIRST, Inquiry};
 use crate::file::File;
 use crate::here::Here;
 use crate::processes::Processes;
@@ -132,8 +132,8 @@ impl Service {
         }
     }
 
-    async fn answer(&self, post: &Post, asked: Asked, turns: &mut Turns) -> Result<Answer> {
-        let Asked {
+    async fn answer(&self, post: &Post, asked: Inquiry, turns: &mut Turns) -> Result<Answer> {
+        let Inquiry {
             source,
             question,
             payload,
@@ -194,12 +194,12 @@ struct Holder {
 struct Turns {
     holder: Option<Holder>,
     /// Questions that came meanwhile.
-    waiting: VecDeque<Asked>,
+    waiting: VecDeque<Inquiry>,
 }
 
 impl Turns {
     /// What to answer next; `None`: nobody is there any more for whom a guest has the file open.
-    async fn next(&mut self, ears: &mut Ears, post: &Post) -> Option<Asked> {
+    async fn next(&mut self, ears: &mut Ears, post: &Post) -> Option<Inquiry> {
         loop {
             let Some(holder) = &self.holder else {
                 return match self.waiting.pop_front() {
@@ -223,7 +223,7 @@ impl Turns {
     }
 
     /// Whether a question waits until the file is free.
-    fn waits(&self, asked: &Asked, is_atomic: bool) -> bool {
+    fn waits(&self, asked: &Inquiry, is_atomic: bool) -> bool {
         self.holder.as_ref().is_some_and(|holder| match asked.question.what {
             What::Read | What::Write => is_atomic && holder.rank != asked.source,
             What::Lock => true,
@@ -232,7 +232,7 @@ impl Turns {
     }
 
     /// Keeps a question until the file is free. A process has one access at a time in atomic mode, of so many pieces.
-    fn keep(&mut self, asked: Asked, ears: &mut Ears, post: &Post) {
+    fn keep(&mut self, asked: Inquiry, ears: &mut Ears, post: &Post) {
         let source = asked.source;
         if self.waiting.iter().filter(|known| known.source == source).count() < UNDER_WAY {
             return self.waiting.push_back(asked);

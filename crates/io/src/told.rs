@@ -24,7 +24,7 @@ pub(crate) fn said(first: Option<&First>, is_allowed: bool) -> Vec<u8> {
 }
 
 /// What [`said`] has said.
-pub(crate) struct Told<'a> {
+pub(crate) struct Description<'a> {
     nonce: u64,
     identity: &'a [u8],
     pub(crate) layout: Layout,
@@ -33,7 +33,7 @@ pub(crate) struct Told<'a> {
     pub(crate) is_allowed: bool,
 }
 
-impl<'a> Told<'a> {
+impl<'a> Description<'a> {
     pub(crate) fn of(said: &'a [u8]) -> Self {
         let from = |at: usize| said.get(at..).unwrap_or_default();
         let rest = 8 + Identity::BYTES;

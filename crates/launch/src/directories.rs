@@ -10,10 +10,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The directories of all subjobs.
 #[derive(Default)]
-pub(crate) struct Directories(Mutex<Vec<Kept>>);
+pub(crate) struct Directories(Mutex<Vec<KeptDirectory>>);
 
 /// A directory at a site, with the service that is kept in it.
-pub(crate) struct Kept {
+pub(crate) struct KeptDirectory {
     pub(crate) number: usize,
     pub(crate) site: String,
     pub(crate) contact: Contact,
@@ -37,16 +37,16 @@ impl Directories {
     }
 
     /// Another one.
-    pub(crate) fn keep(&self, one: Kept) {
+    pub(crate) fn keep(&self, one: KeptDirectory) {
         self.all().push(one);
     }
 
     /// All of them, to be emptied.
-    pub(crate) fn take(&self) -> Vec<Kept> {
+    pub(crate) fn take(&self) -> Vec<KeptDirectory> {
         std::mem::take(&mut *self.all())
     }
 
-    fn all(&self) -> MutexGuard<'_, Vec<Kept>> {
+    fn all(&self) -> MutexGuard<'_, Vec<KeptDirectory>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

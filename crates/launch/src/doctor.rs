@@ -9,7 +9,7 @@ use crate::paths::{Crossings, Messages, PathReport};
 use crate::piece::Piece;
 use crate::shared::Shared;
 use crate::site::Site;
-use crate::staged::Known;
+use crate::staged::SiteContents;
 use isthmus_job::Job;
 use isthmus_reach::Failure;
 use isthmus_reach::sharing::{Access, CONNECTING};
@@ -101,7 +101,7 @@ pub(crate) async fn examine(job: &Job, options: Options) -> std::io::Result<Exam
     let crossings = Crossings::new(&name, job, &options)?;
     let shared = Arc::new(Shared {
         access: Arc::new(Access::new(&options.binary, &options.ssh, options.terminal).patient(options.silence)),
-        staged: Known::default(),
+        staged: SiteContents::default(),
         directories: Directories::default(),
         options,
         job: name,

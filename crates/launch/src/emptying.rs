@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the directories of subjobs give back when the job is over.
 
-use crate::directories::Kept;
+use crate::directories::KeptDirectory;
 use crate::shared::Shared;
 use crate::{left, outputs};
 use isthmus_job::Contact;
@@ -43,7 +43,7 @@ pub(crate) fn patience(away: Duration) -> Duration {
     away.max(PATIENCE)
 }
 
-impl Kept {
+impl KeptDirectory {
     async fn empty(mut self, shared: &Shared, replaced: bool, silent: bool, tell: &Tell) -> Emptied {
         let service = match self.attended.take() {
             Some(attended) => attended.end().await,

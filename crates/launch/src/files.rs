@@ -4,7 +4,7 @@
 //!
 //! A service of the site is kept as long as the job lives; the directory outlives it for a while (`workspace.rs`).
 
-use crate::directories::Kept;
+use crate::directories::KeptDirectory;
 use crate::left::Before;
 use crate::shared::Shared;
 use isthmus_job::scratch::MARK;
@@ -116,7 +116,7 @@ impl Filling<'_> {
             )?),
             false => None,
         };
-        self.shared.directories.keep(Kept {
+        self.shared.directories.keep(KeptDirectory {
             number: self.number,
             site: subjob.site.clone(),
             contact: subjob.contact.clone(),
@@ -301,7 +301,7 @@ impl Shared {
         };
         let place = (subjob.contact.clone(), subjob.setup.clone());
         let attended = Attended::begin(Arc::clone(&self.access), place, workspace.clone(), None);
-        self.directories.keep(Kept {
+        self.directories.keep(KeptDirectory {
             number,
             site: subjob.site.clone(),
             contact: subjob.contact.clone(),

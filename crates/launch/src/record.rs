@@ -260,14 +260,14 @@ impl std::fmt::Display for Unread {
 }
 
 /// A record that is there.
-struct Kept {
+struct Stored {
     touched: SystemTime,
     identifier: String,
     name: Option<String>,
     path: PathBuf,
 }
 
-impl Kept {
+impl Stored {
     fn open(path: PathBuf) -> Option<Self> {
         let identifier = path.file_name()?.to_str()?.strip_suffix(".jsonl")?.to_owned();
         let touched = fs::metadata(&path).ok()?.modified().ok()?;
@@ -285,15 +285,15 @@ impl Kept {
 }
 
 /// All records, those that were written last at the end.
-fn kept(base: &Path) -> Vec<Kept> {
+fn kept(base: &Path) -> Vec<Stored> {
     let entries = fs::read_dir(base).into_iter().flatten().flatten();
-    let mut all: Vec<Kept> = entries.filter_map(|entry| Kept::open(entry.path())).collect();
+    let mut all: Vec<Stored> = entries.filter_map(|entry| Stored::open(entry.path())).collect();
     all.sort_by(|a, b| (a.touched, &a.identifier).cmp(&(b.touched, &b.identifier)));
     all
 }
 
 /// Which of them a word means.
-fn meant(word: &str, all: &[Kept]) -> Result<usize, Unclear> {
+fn meant(word: &str, all: &[Stored]) -> Result<usize, Unclear> {
     let living: Vec<bool> = all.iter().map(|one| session::lives(&one.identifier)).collect();
     let known: Vec<Candidate<'_>> = all
         .iter()
@@ -332,7 +332,7 @@ pub fn read(job: Option<&str>) -> Result<Found, Unread> {
             Unread::Unmeant(text.to_owned())
         })?,
     };
-    let Kept { identifier, path, .. } = all.swap_remove(at);
+    let Stored { identifier, path, .. } = all.swap_remove(at);
     let mut text = String::new();
     let wrong = |error: io::Error| Unread::Broken(format!("the record '{}' cannot be read: {error}", path.display()));
     let file = File::open(&path).map_err(wrong)?;

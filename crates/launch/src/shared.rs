@@ -4,7 +4,7 @@
 use crate::Options;
 use crate::directories::Directories;
 use crate::parts::Gathered;
-use crate::staged::Known;
+use crate::staged::SiteContents;
 use isthmus_reach::Access;
 use isthmus_wire::grid::Reach;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub(crate) struct Shared {
     /// How sites are reached.
     pub(crate) access: Arc<Access>,
     /// What sites have of what was staged.
-    pub(crate) staged: Known,
+    pub(crate) staged: SiteContents,
     /// Directories of subjobs that have files.
     pub(crate) directories: Directories,
     /// How many subjobs the job began with; others were asked for by its processes.

@@ -20,7 +20,7 @@ type Search = (String, Vec<String>, Wanted);
 
 /// What is known of sites.
 #[derive(Debug, Default)]
-pub(crate) struct Known {
+pub(crate) struct SiteContents {
     answers: Mutex<Answers>,
 }
 
@@ -32,7 +32,7 @@ struct Answers {
     lacking: HashMap<Search, (Vec<PathBuf>, Instant)>,
 }
 
-impl Known {
+impl SiteContents {
     /// Where the site has this file.
     pub(crate) fn path(&self, subjob: &Subjob, file: &Staged) -> Option<String> {
         let key = (subjob.contact.to_string(), file.hash, file.name.clone());

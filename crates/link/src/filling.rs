@@ -14,7 +14,7 @@ use crate::sharing::{Bands, Takes};
 
 /// What the communicators of a channel ask for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Asked {
+pub struct Demand {
     /// So many connections.
     pub streams: Option<usize>,
     /// Some are of the class that is not to wait.
@@ -23,7 +23,7 @@ pub struct Asked {
     pub bulk: bool,
 }
 
-impl Asked {
+impl Demand {
     /// Connections that classes want beside those that fill the link.
     pub fn extra(self) -> usize {
         usize::from(self.latency) + usize::from(self.bulk)
@@ -34,7 +34,7 @@ impl Asked {
 #[derive(Clone, Copy, Debug)]
 pub struct Use {
     /// What communicators ask for.
-    pub asked: Asked,
+    pub asked: Demand,
     /// The classes that have connections of their own.
     pub bands: Bands,
     /// Gateways pass on what it sends, and see to queues themselves.
@@ -186,12 +186,12 @@ mod tests {
         }
     }
 
-    fn used(asked: Asked, relayed: bool) -> Use {
+    fn used(asked: Demand, relayed: bool) -> Use {
         let bands = NONE;
         Use { asked, bands, relayed }
     }
 
-    fn wanted(asked: Asked, streams: usize) -> Option<usize> {
+    fn wanted(asked: Demand, streams: usize) -> Option<usize> {
         let mut filling = Filling::default();
         filling
             .handle_look(Duration::ZERO, look(streams), used(asked, false))
@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn classes_have_connections_beside_those_that_were_asked_for() {
-        let asked = |streams, latency, bulk| Asked { streams, latency, bulk };
+        let asked = |streams, latency, bulk| Demand { streams, latency, bulk };
         assert_eq!(wanted(asked(None, false, false), 1), None);
         assert_eq!(wanted(asked(None, true, false), 1), Some(2));
         assert_eq!(wanted(asked(None, true, true), 1), Some(3));
@@ -230,9 +230,9 @@ mod tests {
 
     #[test]
     fn who_makes_way_leaves_queues_short_unless_a_gateway_sees_to_that() {
-        let asked = Asked {
+        let asked = Demand {
             bulk: true,
-            ..Asked::default()
+            ..Demand::default()
         };
         let paced = |relayed| {
             let mut filling = Filling::default();
@@ -266,7 +266,7 @@ mod tests {
                     ..look(1)
                 };
                 let now = Duration::from_millis(100) * i;
-                filling.handle_look(now, seen, used(Asked::default(), false));
+                filling.handle_look(now, seen, used(Demand::default(), false));
                 if dry {
                     filling.runs_dry();
                 }

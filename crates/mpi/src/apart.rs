@@ -9,7 +9,7 @@ use isthmus_wire::question::Ask;
 
 use crate::process;
 
-struct Known {
+struct Connections {
     /// This process has met those that have spawned it.
     spawned: bool,
     /// The launcher takes it for connected with nobody.
@@ -18,13 +18,13 @@ struct Known {
     connecting: u32,
 }
 
-static KNOWN: Mutex<Known> = Mutex::new(Known {
+static KNOWN: Mutex<Connections> = Mutex::new(Connections {
     spawned: false,
     apart: false,
     connecting: 0,
 });
 
-fn known() -> MutexGuard<'static, Known> {
+fn known() -> MutexGuard<'static, Connections> {
     KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

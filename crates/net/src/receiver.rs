@@ -46,7 +46,7 @@ const PAST_CACHES: u64 = 512 << 10;
 
 /// What a peer says about the channel itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Told {
+pub(crate) enum Notice {
     Hello(Hello),
     Ack(u64),
     Streams(u64),
@@ -59,7 +59,7 @@ pub(crate) struct Takers<'a> {
     pub(crate) peer: Peer,
     pub(crate) now: Duration,
     pub(crate) arrivals: &'a mut Vec<Arrival>,
-    pub(crate) told: Vec<Told>,
+    pub(crate) told: Vec<Notice>,
     /// Frames that measure.
     pub(crate) probes: Vec<Header>,
 }
@@ -370,16 +370,16 @@ impl Stage {
         match segment.kind {
             Kind::Hello => {
                 let hello = Hello::decode(&segment, &bytes).ok_or(channel::Violation::Hello)?;
-                to.told.push(Told::Hello(hello));
+                to.told.push(Notice::Hello(hello));
             }
-            Kind::Ack => to.told.push(Told::Ack(segment.number)),
+            Kind::Ack => to.told.push(Notice::Ack(segment.number)),
             Kind::Ask => receipts.asked(),
-            Kind::Streams => to.told.push(Told::Streams(segment.number)),
+            Kind::Streams => to.told.push(Notice::Streams(segment.number)),
             Kind::Farewell => {
                 receiver.farewell = true;
-                to.told.push(Told::Farewell);
+                to.told.push(Notice::Farewell);
             }
-            Kind::GivenUp => to.told.push(Told::GivenUp),
+            Kind::GivenUp => to.told.push(Notice::GivenUp),
             Kind::Loose => loose(&bytes, to)?,
             Kind::Ordered | Kind::Fragment => {
                 let size = bytes.len();
@@ -483,7 +483,7 @@ mod tests {
         [&segment.encode()[..], bytes].concat()
     }
 
-    fn take(reading: &mut Reading, receiver: &mut Receiver, bytes: &[u8]) -> Result<(usize, Vec<Told>), Fault> {
+    fn take(reading: &mut Reading, receiver: &mut Receiver, bytes: &[u8]) -> Result<(usize, Vec<Notice>), Fault> {
         let mut arrivals = Vec::new();
         let mut to = Takers {
             peer: Peer::new(1),
@@ -581,7 +581,7 @@ mod tests {
             take(&mut a, &mut receiver, &late).unwrap(),
             (
                 0,
-                vec![Told::Hello(Hello {
+                vec![Notice::Hello(Hello {
                     below: 1,
                     ranges: vec![]
                 })]

@@ -6,7 +6,7 @@ use isthmus_engine::{Completion, EngineError, Peer, Port, Request};
 use isthmus_wire::rma::Failure;
 
 /// A question.
-pub(crate) struct Asked {
+pub(crate) struct OpenQuestion {
     pub(crate) peer: Peer,
     /// As the program calls the process; for the status.
     pub(crate) rank: u32,
@@ -18,7 +18,7 @@ pub(crate) struct Asked {
     pub(crate) request: Request,
 }
 
-impl Asked {
+impl OpenQuestion {
     /// Takes bytes of the reply from `at` on; what does not fit is left out.
     pub(crate) fn take(&mut self, at: u64, bytes: &[u8]) {
         let left = self.room.unwrap_or(0).saturating_sub(at);

@@ -8,7 +8,7 @@ use isthmus_engine::{EngineError, Peer, Request, awaken, with_port};
 use isthmus_wire::frame::protocol;
 use isthmus_wire::requests::{Target, What};
 
-use crate::asked::Asked;
+use crate::asked::OpenQuestion;
 use crate::call::copy;
 use crate::leave::{Posted, count, header};
 use crate::requests::Requests;
@@ -99,7 +99,7 @@ impl Requests {
         let request = with_port(&mut engine, protocol::ANSWERS, |port| port.request());
         let posted = {
             let mut state = desk.lock();
-            let question = state.ask(Asked {
+            let question = state.ask(OpenQuestion {
                 peer: to.peer,
                 rank: to.rank,
                 to: reply.memory,
@@ -134,7 +134,7 @@ impl Requests {
             let request = with_port(&mut engine, protocol::ANSWERS, |port| port.request());
             let posted = {
                 let mut state = desk.lock();
-                let question = state.ask(Asked {
+                let question = state.ask(OpenQuestion {
                     peer,
                     rank,
                     to: WriteMemory::EMPTY,

@@ -16,7 +16,7 @@ use isthmus_wire::frame::protocol;
 use isthmus_wire::requests::Target;
 use isthmus_wire::rma::Failure;
 
-use crate::asked::Asked;
+use crate::asked::OpenQuestion;
 use crate::call::in_handler;
 use crate::handlers::{Handler, Handlers};
 use crate::origin::{Origin, Ready};
@@ -78,7 +78,7 @@ pub(crate) struct State {
     pub(crate) origins: HashMap<Peer, Origin>,
     /// Those that have requests waiting, in turn.
     pub(crate) turns: VecDeque<Peer>,
-    pub(crate) asked: HashMap<u32, Asked>,
+    pub(crate) asked: HashMap<u32, OpenQuestion>,
     numbers: u32,
     pub(crate) leaving: HashMap<u64, Leaving>,
     pub(crate) names: u64,
@@ -145,7 +145,7 @@ impl State {
     }
 
     /// A number for a question, whose answer completes the request.
-    pub(crate) fn ask(&mut self, asked: Asked) -> u32 {
+    pub(crate) fn ask(&mut self, asked: OpenQuestion) -> u32 {
         loop {
             self.numbers = self.numbers.wrapping_add(1);
             if self.numbers != 0 && !self.asked.contains_key(&self.numbers) {

@@ -20,7 +20,7 @@ pub type Publisher = (usize, u32);
 
 /// What a name stands for, and whose it is.
 #[derive(Debug, PartialEq, Eq)]
-struct Known {
+struct Published {
     port: String,
     by: Publisher,
 }
@@ -30,7 +30,7 @@ struct Known {
 pub struct Names {
     /// What the job is called, for people.
     job: String,
-    published: BTreeMap<(Scope, String), Known>,
+    published: BTreeMap<(Scope, String), Published>,
     /// Once something was published for other jobs.
     owner: Option<Owner>,
 }
@@ -51,7 +51,7 @@ impl Names {
     /// It is published already, or cannot be.
     pub fn publish(&mut self, by: Publisher, scope: Scope, name: String, port: String) -> Result<(), Refusal> {
         let key = (scope, name);
-        let known = Known { port, by };
+        let known = Published { port, by };
         match self.published.get(&key) {
             // A question that was asked twice, because a connection was lost.
             Some(same) if *same == known => return Ok(()),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Failures of a submission: before one is told, the scheduler is asked whether it is the cause.
 
-use super::stage::{Asked, Stage};
+use super::stage::{Query, Stage};
 use super::{Batch, watch};
 use crate::program::Refusal;
 use isthmus_sched::{Cause, State};
@@ -90,7 +90,7 @@ impl Batch {
         };
         let killed = |m: &FromAgent| matches!(m, FromAgent::Exited(list) if list.iter().any(|(_, e)| by_scheduler(*e)));
         let suspected = lost || self.inquiry.held.iter().any(killed);
-        self.inquiry.asked = Some(Asked { suspected });
+        self.inquiry.asked = Some(Query { suspected });
         tokio::spawn(watch::judge(self.adaptor, id, suspected, self.events.clone()));
     }
 

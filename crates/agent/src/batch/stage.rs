@@ -79,7 +79,7 @@ fn is_news(told: &Wait, now: &Wait) -> bool {
 /// What has failed and waits for what the scheduler says of it.
 #[derive(Debug, Default)]
 pub(super) struct Inquiry {
-    pub(super) asked: Option<Asked>,
+    pub(super) asked: Option<Query>,
     /// Failures of processes.
     pub(super) held: Vec<FromAgent>,
     /// The host of a node that is lost.
@@ -90,7 +90,7 @@ pub(super) struct Inquiry {
 
 /// The scheduler was asked.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Asked {
+pub(super) struct Query {
     /// What has failed looks like its work.
     pub(super) suspected: bool,
 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use crate::plot::{Kept, Page};
+use crate::plot::{Page, Promise};
 use crate::samples::Spread;
 
 /// A promise and what came of it.
@@ -91,7 +91,7 @@ impl Section {
         for note in &self.notes {
             page = page.note(note);
         }
-        let kept = |v: &Verdict| Kept {
+        let kept = |v: &Verdict| Promise {
             promise: v.promise.clone(),
             measured: v.measured.clone(),
             met: v.met,

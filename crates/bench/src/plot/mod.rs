@@ -18,7 +18,7 @@ mod value;
 
 pub(crate) use bars::Bars;
 pub(crate) use lines::Lines;
-pub(crate) use page::{Kept, Page};
+pub(crate) use page::{Page, Promise};
 
 /// Colours of a page: `--c0` to `--c7` of its style.
 const COLOURS: usize = 8;

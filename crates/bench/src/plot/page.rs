@@ -12,7 +12,7 @@ const OPEN: usize = 14;
 
 /// What came of a promise.
 #[derive(Clone, Debug)]
-pub(crate) struct Kept {
+pub(crate) struct Promise {
     pub(crate) promise: String,
     pub(crate) measured: String,
     pub(crate) met: bool,
@@ -69,12 +69,12 @@ impl Page {
     }
 
     /// What was promised, and what came of it; counted in the contents.
-    pub(crate) fn verdicts(mut self, all: &[Kept]) -> Self {
+    pub(crate) fn verdicts(mut self, all: &[Promise]) -> Self {
         if let Some((_, met, count)) = self.contents.last_mut() {
             *met += all.iter().filter(|kept| kept.met).count();
             *count += all.len();
         }
-        let item = |kept: &Kept| {
+        let item = |kept: &Promise| {
             let (class, word) = if kept.met { ("good", "met") } else { ("bad", "not met") };
             format!(
                 "<li><b class=\"{class}\">{word}</b><span>{}</span><small>{}</small></li>\n",
@@ -160,7 +160,7 @@ mod tests {
             .text("t")
             .table("c", &["op", "ratio"], &rows)
             .heading("i")
-            .verdicts(&[Kept {
+            .verdicts(&[Promise {
                 promise: "p".to_owned(),
                 measured: "m".to_owned(),
                 met: false,

@@ -66,7 +66,7 @@ impl SiteSpec {
             check_count(&name, count)?;
         }
         let (network, options) = network::split(&name, options)?;
-        let Asked {
+        let SiteWishes {
             allocation,
             forks,
             requests,
@@ -211,7 +211,7 @@ pub(crate) fn name_apart(subjobs: &mut [Subjob]) {
 
 /// What a site's options ask for.
 #[derive(Default)]
-struct Asked {
+struct SiteWishes {
     allocation: Option<Allocation>,
     forks: bool,
     requests: Vec<Request>,
@@ -219,7 +219,7 @@ struct Asked {
 }
 
 /// `scheduler=slurm,queue=debug,...` and `mpi=mpiexec` after a site.
-fn options_of(site: &str, options: &str, known: Option<Scheduler>) -> Result<Asked, JobError> {
+fn options_of(site: &str, options: &str, known: Option<Scheduler>) -> Result<SiteWishes, JobError> {
     let (mut requests, mut shared): (Vec<Request>, Vec<String>) = Default::default();
     let mut asked = Allocation::new(Scheduler::Slurm);
     let (mut scheduler, mut others, mut forks) = (known, false, false);
@@ -258,7 +258,7 @@ fn options_of(site: &str, options: &str, known: Option<Scheduler>) -> Result<Ask
     if scheduler.is_none() && others {
         return Err(asked::needs_scheduler(site));
     }
-    Ok(Asked {
+    Ok(SiteWishes {
         allocation: scheduler.map(|scheduler| Allocation { scheduler, ..asked }),
         forks,
         requests,

@@ -9,7 +9,7 @@ use isthmus_wire::control::Standing;
 use isthmus_wire::grid::{Arrival, NodeProcesses};
 
 /// What is known of a subjob.
-struct Known {
+struct SubjobStatus {
     machine: Machine,
     /// What there is to say of its state.
     detail: String,
@@ -20,12 +20,12 @@ struct Known {
 
 /// What is known of all of them.
 pub(super) struct Board {
-    known: Vec<Known>,
+    known: Vec<SubjobStatus>,
 }
 
 impl Board {
     pub(super) fn new(subjobs: usize) -> Self {
-        let known = |_| Known {
+        let known = |_| SubjobStatus {
             machine: Machine::unknown(),
             detail: String::new(),
             starts: None,

@@ -6,11 +6,11 @@ use isthmus_wire::question::MAX_OPEN;
 
 /// What sites have told before others have told of the beginning.
 #[derive(Debug, Default)]
-pub(super) struct Early(pub(super) Vec<Told>);
+pub(super) struct Early(pub(super) Vec<EarlyMessage>);
 
 /// A message that waits for those of other sites.
 #[derive(Debug)]
-pub(super) struct Told {
+pub(super) struct EarlyMessage {
     pub(super) connection: usize,
     pub(super) site: usize,
     pub(super) message: FromAgent,
@@ -22,9 +22,10 @@ impl Early {
     /// # Errors
     /// A process ends once, finishes once and aborts once; ends come in lists of some. It has so many questions at a
     /// time. It has told more.
-    pub(super) fn keep(&mut self, told: Told, processes: u32) -> Result<(), &'static str> {
+    pub(super) fn keep(&mut self, told: EarlyMessage, processes: u32) -> Result<(), &'static str> {
         let asks = |message: &FromAgent| matches!(message, FromAgent::Asked { .. });
-        let is_alike = |kept: &&Told| kept.connection == told.connection && asks(&kept.message) == asks(&told.message);
+        let is_alike =
+            |kept: &&EarlyMessage| kept.connection == told.connection && asks(&kept.message) == asks(&told.message);
         let kept = self.0.iter().filter(is_alike).count();
         let each = if asks(&told.message) { MAX_OPEN as u64 } else { 3 };
         if kept as u64 >= each * u64::from(processes) {

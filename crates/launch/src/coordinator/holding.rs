@@ -2,7 +2,7 @@
 //! Connections that break while the processes run are made again, also by another coordinator.
 
 use super::Coordinator;
-use super::early::Told;
+use super::early::EarlyMessage;
 use crate::hold::{Again, Held, Secret};
 use crate::session::Session;
 use crate::site::broken;
@@ -74,7 +74,7 @@ impl Coordinator {
     pub(super) fn hear(&mut self, connection: usize, site: usize, message: FromAgent, now: Duration) {
         if self.shared.is_taken_up() && is_later(&message) && !self.machine.is_committed() {
             let processes = self.subjobs[site].count;
-            let told = Told {
+            let told = EarlyMessage {
                 connection,
                 site,
                 message,
@@ -158,8 +158,8 @@ mod tests {
     use super::*;
     use crate::coordinator::early::Early;
 
-    fn told(connection: usize, rank: u32) -> Told {
-        Told {
+    fn told(connection: usize, rank: u32) -> EarlyMessage {
+        EarlyMessage {
             connection,
             site: connection,
             message: FromAgent::Aborted {

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, VecDeque};
 const MOST: usize = MAX_MESSAGE;
 
 /// Who hears what.
-type Told = Vec<(Process, u64, Result<Said, Refusal>)>;
+type Replies = Vec<(Process, u64, Result<Said, Refusal>)>;
 
 /// All that meet, by the name of the children's world.
 #[derive(Debug, Default)]
@@ -48,7 +48,7 @@ impl Leaders {
     }
 
     /// One tells the other something, or that nothing more comes.
-    pub(super) fn tell(&mut self, by: Process, number: u64, world: [u8; 16], what: Option<Vec<u8>>) -> Told {
+    pub(super) fn tell(&mut self, by: Process, number: u64, world: [u8; 16], what: Option<Vec<u8>>) -> Replies {
         let Some((own, other)) = self.find(by, world) else {
             return vec![(by, number, Err(nobody()))];
         };
@@ -72,7 +72,7 @@ impl Leaders {
     }
 
     /// One wants to hear what the other one tells next.
-    pub(super) fn ask(&mut self, by: Process, number: u64, world: [u8; 16]) -> Told {
+    pub(super) fn ask(&mut self, by: Process, number: u64, world: [u8; 16]) -> Replies {
         let Some((own, other)) = self.find(by, world).filter(|(own, _)| !own.over) else {
             return vec![(by, number, Err(nobody()))];
         };
@@ -83,7 +83,7 @@ impl Leaders {
     }
 
     /// A process has ended.
-    pub(super) fn forget(&mut self, process: Process) -> Told {
+    pub(super) fn forget(&mut self, process: Process) -> Replies {
         let mut told = Vec::new();
         self.all.retain(|_, pair| {
             let is_one = pair.iter().any(|leader| leader.process == process);
@@ -112,7 +112,7 @@ impl Leaders {
 }
 
 /// What `from` has told goes to `to`, as far as it is asked for.
-fn deliver(from: &Leader, to: &mut Leader, told: &mut Told) {
+fn deliver(from: &Leader, to: &mut Leader, told: &mut Replies) {
     while !to.waiting.is_empty() {
         let said = match to.mail.pop_front() {
             Some(what) => Ok(Said::Told(what)),

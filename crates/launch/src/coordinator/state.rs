@@ -17,7 +17,7 @@ use crate::paths::Crossings;
 use crate::question::Questions;
 use crate::session::Session;
 use crate::shared::Shared;
-use crate::staged::Known;
+use crate::staged::SiteContents;
 use crate::trace::Clocks;
 use crate::whereabouts::Waits;
 use crate::worlds::Worlds;
@@ -129,7 +129,7 @@ impl Coordinator {
             reach: reach(&job),
             job: name.clone(),
             access: Arc::new(Access::new(&options.binary, &options.ssh, options.terminal).patient(options.silence)),
-            staged: Known::default(),
+            staged: SiteContents::default(),
             directories: Directories::default(),
             gathered,
             examine: false,

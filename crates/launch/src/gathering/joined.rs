@@ -17,7 +17,7 @@ use crate::parts::stream::{LONGEST, receive, send};
 use crate::paths::Opening;
 use crate::shared::Shared;
 use crate::site::Site;
-use crate::staged::Known;
+use crate::staged::SiteContents;
 use crate::{Options, Outcome, Session, control, coordinator};
 use isthmus_job::gathering::{WorldPart, come, renamed};
 use isthmus_job::{Job, Subjob};
@@ -244,7 +244,7 @@ impl Joined {
             job: one.job.clone(),
             // Nobody is asked anything here: who is asked is who coordinates.
             access: Arc::new(Access::new(&options.binary, &options.ssh, false).patient(options.silence)),
-            staged: Known::default(),
+            staged: SiteContents::default(),
             directories: Directories::default(),
             examine: false,
             planned: one.planned as usize,

@@ -8,7 +8,7 @@ use isthmus_link::channel::{
     Begun, ConnectionId, Deframed, Deframer, Incoming, Outgoing, Receipts, SegmentPlace, Violation,
 };
 use isthmus_link::dial::{Cause, Dial};
-use isthmus_link::filling::{Asked, Filling, Use};
+use isthmus_link::filling::{Demand, Filling, Use};
 use isthmus_link::ladder::{Rung, direct};
 use isthmus_link::life::{Carrier, Down, Gone, Life, Moment, Opening, Unreached, Upkeep, Wanted};
 use isthmus_link::line::{By, Line, Via};
@@ -111,7 +111,7 @@ pub(crate) struct End {
     position: [u64; 3],
     pub(crate) got: [Vec<u8>; 3],
     /// Classes that have been used.
-    asked: Asked,
+    asked: Demand,
     filling: Filling,
     acknowledged: u64,
     farewell: bool,
@@ -137,7 +137,7 @@ impl End {
             waiting: Default::default(),
             position: [0; 3],
             got: Default::default(),
-            asked: Asked::default(),
+            asked: Demand::default(),
             filling: Filling::default(),
             acknowledged: 0,
             farewell: false,

@@ -9,13 +9,13 @@ use isthmus_wire::frame::Header;
 
 use super::channel::Channel;
 use super::hands::Hands;
-use crate::receiver::{Fault, Reading, Takers, Told};
+use crate::receiver::{Fault, Notice, Reading, Takers};
 use crate::socket::Interest;
 
 /// What was in the bytes that came, beside arrivals.
 #[derive(Default)]
 pub(super) struct Came {
-    pub(super) told: Vec<Told>,
+    pub(super) told: Vec<Notice>,
     /// Frames that measure.
     pub(super) probes: Vec<Header>,
     /// It went on until there.
@@ -137,15 +137,15 @@ impl Channel {
     }
 
     /// The peer has said something about the channel itself.
-    pub(super) fn handle_told(&mut self, hands: &mut Hands, id: ConnectionId, told: Told) -> Heard {
+    pub(super) fn handle_told(&mut self, hands: &mut Hands, id: ConnectionId, told: Notice) -> Heard {
         match told {
-            Told::Hello(hello) => {
+            Notice::Hello(hello) => {
                 let known = self.out.arrived(&hello);
                 self.arrived(known, &mut hands.arrivals);
                 self.has_spoken(hands, id);
                 return Heard::MaySend;
             }
-            Told::Ack(count) => {
+            Notice::Ack(count) => {
                 // The memory of what is half sent is still being read.
                 let inside = self.life.lines.get(&id).is_some_and(|c| c.writing.is_inside());
                 let whole = self.out.sent(id) - u64::from(inside);
@@ -159,9 +159,9 @@ impl Channel {
                     .map_or_else(|_| Vec::new(), Iterator::collect);
                 self.arrived(pieces, &mut hands.arrivals);
             }
-            Told::Streams(count) => return Heard::Streams(count),
-            Told::Farewell => {}
-            Told::GivenUp => return Heard::GivenUp,
+            Notice::Streams(count) => return Heard::Streams(count),
+            Notice::Farewell => {}
+            Notice::GivenUp => return Heard::GivenUp,
         }
         Heard::Nothing
     }

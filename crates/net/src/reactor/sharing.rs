@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use isthmus_link::filling::{Asked, Use};
+use isthmus_link::filling::{Demand, Use};
 use isthmus_link::sharing::{Bands, Takes};
 use isthmus_transport::Class;
 
@@ -14,8 +14,8 @@ use crate::tcpinfo::tcp_info;
 
 impl Channel {
     /// What the communicators ask for.
-    pub(super) fn asked(&self) -> Asked {
-        Asked {
+    pub(super) fn asked(&self) -> Demand {
+        Demand {
             streams: self.queues.streams().map(usize::from),
             latency: self.queues.any_latency(),
             bulk: self.queues.any_bulk(),
