@@ -238,15 +238,6 @@ impl<R, M> Matcher<R, M> {
         self.unpost(posted.0)
     }
 
-    /// Takes all posted receives that `choose` selects, oldest first.
-    pub fn cancel_all(&mut self, mut choose: impl FnMut(&Pattern, &R) -> bool) -> Vec<R> {
-        let receives = &self.receives;
-        let fits = |at: &u32| receives.get(*at).is_some_and(|r| choose(&r.pattern, &r.what));
-        let mut chosen: Vec<u32> = receives.indices().filter(fits).collect();
-        chosen.sort_by_key(|&at| self.receives.get(at).map(|r| r.number));
-        chosen.into_iter().filter_map(|at| self.unpost(at)).collect()
-    }
-
     /// A message that matches no posted receive begins to wait.
     pub fn keep(&mut self, envelope: Envelope, what: M) -> Waiting {
         let at = self.messages.insert(Unexpected { envelope, what });

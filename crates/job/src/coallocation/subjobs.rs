@@ -146,11 +146,6 @@ impl Subjobs {
             .is_some_and(|s| s.added.is_some() && (s.retired || s.dropped))
     }
 
-    /// Whether the subjob is one that the job goes on without.
-    pub fn is_dropped(&self, site: usize) -> bool {
-        self.sites[site].dropped
-    }
-
     /// Name of a process for people.
     pub fn who(&self, site: usize, index: u32) -> String {
         let s = &self.sites[site];
