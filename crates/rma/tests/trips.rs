@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What flushes ask of a target on another node: nothing, if data that came back have told, or only memory of this
+//! process matters.
+
+mod common;
+
+use common::Stage;
+use isthmus_core::world::World;
+use isthmus_datatype::op::Predefined;
+use isthmus_datatype::raw::OwnMemory;
+use isthmus_datatype::{Basic, Datatype};
+use isthmus_rma::{Sink, Source, TargetData, When, Window};
+
+/// Questions that a process has asked.
+fn questions(world: &World) -> u64 {
+    let rows = world.engine().lock().tools().counters().rows;
+    let waits = rows.iter().filter(|(name, ..)| name == "window-wait");
+    waits.map(|(.., counted)| counted.messages).sum()
+}
+
+struct Cell<'a> {
+    window: &'a Window,
+    long: Datatype,
+    memory: OwnMemory,
+}
+
+impl<'a> Cell<'a> {
+    fn new(window: &'a Window) -> Self {
+        Self {
+            window,
+            long: Datatype::of(Basic::Int64),
+            memory: OwnMemory::new(0, 8),
+        }
+    }
+
+    fn place(&self) -> TargetData<'_> {
+        TargetData {
+            rank: 0,
+            disp: 64,
+            count: 1,
+            datatype: &self.long,
+        }
+    }
+
+    fn add(&self, value: i64) {
+        let data = OwnMemory::with(&value.to_ne_bytes());
+        let source = Source {
+            memory: data.reading(),
+            count: 1,
+            datatype: &self.long,
+        };
+        let sum = Some(&source);
+        let said = self
+            .window
+            .accumulate(Predefined::Sum, sum, None, &self.place(), When::Always);
+        said.expect("said");
+    }
+
+    fn get(&self) {
+        let mut sink = Sink {
+            memory: self.memory.memory(),
+            count: 1,
+            datatype: &self.long,
+        };
+        self.window.get(&mut sink, &self.place(), When::Always).expect("said");
+    }
+
+    fn got(&self) -> i64 {
+        self.memory
+            .content()
+            .first_chunk()
+            .map_or(-1, |bytes| i64::from_ne_bytes(*bytes))
+    }
+}
+
+#[test]
+fn gets_are_flushed_by_their_data_and_others_by_one_question() {
+    let stage = Stage::new();
+    let (asked, ended) = stage.locked(|window| {
+        let cell = Cell::new(window);
+        let mut asked = Vec::new();
+        let mut note = || asked.push(questions(stage.liar));
+        for _ in 0..5 {
+            cell.get();
+            window.flush(Some(0)).expect("flushed");
+            assert_eq!(cell.got(), 0);
+        }
+        note();
+        cell.add(3);
+        window.flush_local(Some(0)).expect("flushed here");
+        cell.add(4);
+        window.flush_local(None).expect("flushed here");
+        note();
+        cell.get();
+        window.flush_local(Some(0)).expect("it has come");
+        assert_eq!(cell.got(), 7, "behind what was added before");
+        note();
+        window.flush(None).expect("flushed");
+        note();
+        window.flush(Some(0)).expect("nothing is left");
+        cell.add(1);
+        cell.get();
+        window.flush(Some(0)).expect("flushed");
+        assert_eq!(cell.got(), 8);
+        note();
+        asked
+    });
+    ended.expect("unlocked");
+    assert_eq!(asked, [0, 0, 0, 1, 2]);
+    assert_eq!(questions(stage.liar), 3, "the unlock");
+    assert_eq!(stage.accused(), None);
+}
+
+#[test]
+fn two_threads_wait_for_what_each_has_asked_for() {
+    let stage = Stage::new();
+    let (told, ended) = stage.locked(|window| {
+        std::thread::scope(|scope| {
+            let threads = [0, 1, 2].map(|_| {
+                scope.spawn(|| {
+                    let cell = Cell::new(window);
+                    let mut last = 0;
+                    for _ in 0..200 {
+                        cell.add(1);
+                        cell.get();
+                        window.flush(Some(0)).expect("flushed");
+                        assert!(cell.got() > last, "its own sum came before it");
+                        last = cell.got();
+                    }
+                })
+            });
+            threads.into_iter().all(|thread| thread.join().is_ok())
+        })
+    });
+    ended.expect("unlocked");
+    assert!(told);
+    let cell = stage.windows[0].own_memory().reading();
+    let mut bytes = [0; 8];
+    cell.read(64, &mut bytes);
+    assert_eq!(i64::from_ne_bytes(bytes), 600);
+}
