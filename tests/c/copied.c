@@ -48,6 +48,13 @@ static void scatter(void) { OK(MPI_Scatter(give, bytes, MPI_BYTE, take, bytes, M
 static void bcast(void) { OK(MPI_Bcast(give, bytes, MPI_BYTE, 0, comm)); }
 static void reduce(void) { OK(MPI_Reduce(give, take, bytes / 4, MPI_INT, MPI_SUM, 0, comm)); }
 static void reduce_scatter_block(void) { OK(MPI_Reduce_scatter_block(give, take, bytes / 4, MPI_INT, MPI_SUM, comm)); }
+static void reduce_scatter(void)
+{
+    int elements[MOST];
+    for (int r = 0; r < size; r++)
+        elements[r] = bytes / 4;
+    OK(MPI_Reduce_scatter(give, take, elements, MPI_INT, MPI_SUM, comm));
+}
 static void allreduce(void) { OK(MPI_Allreduce(give, take, bytes / 4, MPI_INT, MPI_SUM, comm)); }
 
 static void wait(MPI_Request request) { OK(MPI_Wait(&request, MPI_STATUS_IGNORE)); }
@@ -102,9 +109,9 @@ static const struct {
     {"alltoall", alltoall, EITHER, pairs, all_pairs},
     {"ialltoall", ialltoall, EITHER, pairs, all_pairs},
     {"alltoallv", alltoallv, ONCE, pairs, pairs},
-    {"allgatherv", allgatherv, ONCE, pairs, pairs},
-    {"allgatherv in place", in_place, ONCE, pairs, pairs},
-    {"iallgatherv", iallgatherv, ONCE, pairs, pairs},
+    {"allgatherv", allgatherv, EITHER, pairs, each},
+    {"allgatherv in place", in_place, EITHER, pairs, each},
+    {"iallgatherv", iallgatherv, EITHER, pairs, each},
     {"gatherv", gatherv, ONCE, others, others},
     {"scatterv", scatterv, ONCE, others, others},
     {"bcast", bcast, EITHER, others, one},
@@ -115,6 +122,7 @@ static const struct {
     {"scatter", scatter, EITHER, others, each},
     {"reduce", reduce, EITHER, others, results},
     {"reduce_scatter_block", reduce_scatter_block, EITHER, pairs, all_pairs},
+    {"reduce_scatter", reduce_scatter, EITHER, pairs, all_pairs},
     {"allreduce", allreduce, SHARED, none, results},
 };
 

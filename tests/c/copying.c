@@ -126,6 +126,21 @@ static void reductions(int n, int salt)
         OK(MPI_Reduce_scatter_block(in_place ? MPI_IN_PLACE : give, take, n, MPI_FLOAT, MPI_SUM, comm));
         sums(take, (long)n * rank, n, salt);
     }
+    int counts[64], starts[64];
+    for (int r = 0; r < size; r++)
+        counts[r] = n, starts[r] = r * n + r;
+    fractions(give, (long)n * size, salt);
+    OK(MPI_Reduce_scatter(give, take, counts, MPI_FLOAT, MPI_SUM, comm));
+    sums(take, (long)n * rank, n, salt);
+    /* With gaps between the blocks. */
+    fill(from, n, rank, salt);
+    fill(into, (long)n * size + size, -1, salt);
+    OK(MPI_Allgatherv(from, n, MPI_INT, into, counts, starts, MPI_INT, comm));
+    for (int r = 0; r < size; r++) {
+        CHECK(into[starts[r] + n] == value(-1, starts[r] + n, salt));
+        for (int i = 0; i < n; i++)
+            CHECK(into[starts[r] + i] == value(r, i, salt));
+    }
     fractions(give, (long)n * size, salt);
     OK(MPI_Ireduce_scatter_block(give, take, n, MPI_FLOAT, MPI_SUM, comm, &request));
     OK(MPI_Wait(&request, MPI_STATUS_IGNORE));

@@ -61,10 +61,11 @@ pub fn together(call: &Call, overrides: &Overrides, size: u32, me: Rank) -> Opti
     if !call.together || call.fixed {
         return None;
     }
-    let block = match (&call.blocks, call.operation) {
-        (_, Operation::Barrier) => 0,
+    let (what, block) = match (&call.blocks, call.operation) {
+        (_, what @ Operation::Barrier) => (what, 0),
         (Blocks::Equal(0), _) => return None,
-        (Blocks::Equal(units), _) => *units,
+        (Blocks::Equal(units), what) => (what, *units),
+        (Blocks::Known(ends), _) => long_and_alike(call, ends)?,
         _ => return None,
     };
     if !overrides.is_empty() {
@@ -73,15 +74,28 @@ pub fn together(call: &Call, overrides: &Overrides, size: u32, me: Rank) -> Opti
             return None;
         }
     }
-    let (give, take) = sides(call, block, size, me)?;
+    let (give, take) = sides(call, what, block, size, me)?;
     Some(Together {
         circle: Circle::All,
-        what: call.operation,
+        what,
         root: call.root,
         block,
         give,
         take,
     })
+}
+
+/// Blocks of which all members know that they are equally long, and so long that they are copied: the same as those of
+/// the operation of equal blocks. (Shorter ones have their own cells.)
+fn long_and_alike(call: &Call, ends: &[u64]) -> Option<(Operation, u64)> {
+    let what = match call.operation {
+        Operation::Allgatherv => Operation::Allgather,
+        Operation::ReduceScatter => Operation::ReduceScatterBlock,
+        _ => return None,
+    };
+    let block = *ends.get(1)?;
+    let alike = ends.windows(2).all(|ends| ends[1] - ends[0] == block);
+    (alike && call.bytes(block) >= COPIED).then_some((what, block))
 }
 
 /// What it is expected to take, for processes that come at the same time: memory is copied as cells become full, so
@@ -120,7 +134,7 @@ pub(crate) fn work(step: &Together, call: &Call, network: &Network) -> (u64, u64
 }
 
 /// What the process gives and takes. `None`: nothing to be done together.
-fn sides(call: &Call, block: u64, size: u32, me: Rank) -> Option<(Slice, Slice)> {
+fn sides(call: &Call, what: Operation, block: u64, size: u32, me: Rank) -> Option<(Slice, Slice)> {
     use Operation as O;
     let nothing = Slice::NOTHING;
     let slice = |buffer, first: u64, blocks: u64| Slice {
@@ -132,7 +146,7 @@ fn sides(call: &Call, block: u64, size: u32, me: Rank) -> Option<(Slice, Slice)>
     let own = |blocks: u64| slice(Buffer::Send, 0, blocks);
     let result = |blocks: u64| slice(Buffer::Recv, 0, blocks);
     let root = me == call.root;
-    Some(match (call.operation, call.in_place) {
+    Some(match (what, call.in_place) {
         (O::Barrier, _) => (nothing, nothing),
         (O::Bcast, _) if root => (result(1), nothing),
         (O::Bcast, _) => (nothing, result(1)),
@@ -163,4 +177,33 @@ fn sides(call: &Call, block: u64, size: u32, me: Rank) -> Option<(Slice, Slice)>
         (O::Alltoall, true) => (result(all), result(all)),
         _ => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What of an operation of these blocks, in bytes, is done as one step.
+    fn step(operation: Operation, blocks: &[u64]) -> Option<(Operation, u64)> {
+        let mut call = Call::new(operation, 0);
+        (call.together, call.unit_bytes) = (true, 1);
+        call.blocks = Blocks::known(blocks.iter().copied());
+        let step = together(&call, &Overrides::default(), blocks.len() as u32, 0)?;
+        Some((step.what, step.block))
+    }
+
+    #[test]
+    fn known_blocks_that_are_long_and_alike_are_equal_blocks() {
+        use Operation as O;
+        assert_eq!(step(O::Allgatherv, &[COPIED; 3]), Some((O::Allgather, COPIED)));
+        assert_eq!(
+            step(O::ReduceScatter, &[COPIED + 1; 4]),
+            Some((O::ReduceScatterBlock, COPIED + 1))
+        );
+        assert_eq!(step(O::Allgatherv, &[COPIED, COPIED + 1]), None);
+        assert_eq!(step(O::Allgatherv, &[COPIED - 1; 3]), None);
+        // Of these not all members know the lengths.
+        assert_eq!(step(O::Gatherv, &[COPIED; 3]), None);
+        assert_eq!(step(O::Alltoallv, &[COPIED; 3]), None);
+    }
 }

@@ -295,19 +295,20 @@ impl Meeting for ShmTransport {
 
     #[inline]
     fn arrive(&mut self, slab: &Slab, round: Round, cells: Range<u32>) {
-        let Some(last) = cells.end.checked_sub(1) else { return };
+        let Some(last) = cells.end.checked_sub(1).filter(|last| cells.contains(last)) else {
+            return;
+        };
         let view = self.layouts.view(&self.segment, slab);
-        for cell in cells.start..last {
+        for cell in cells.clone() {
             let (arrived, turn) = view.arrived(round, cell);
-            arrived.one(turn);
-        }
-        let (arrived, turn) = view.arrived(round, last);
-        match round.size {
-            CellSize::Word => arrived.last_of(turn, arrived.said()),
-            _ => arrived.last(turn),
+            match round.size {
+                CellSize::Word => arrived.last_of(turn, arrived.said()),
+                _ if cell < last => arrived.one(turn),
+                _ => arrived.last(turn),
+            }
         }
         self.announce(slab.number);
-        self.prepare(slab, round, last);
+        cells.for_each(|cell| self.prepare(slab, round, cell));
     }
 
     #[inline]

@@ -41,7 +41,7 @@ const _: () = assert!(MAX_PROCESSES == isthmus_wire::boot::MAX_NODE_PROCESSES as
 
 const MAGIC: u64 = u64::from_le_bytes(*b"isthmshm");
 /// Changes with every change of the layout.
-const VERSION: u32 = 12;
+const VERSION: u32 = 13;
 const PAGE: usize = 4096;
 const BLOCK_BYTES: usize = 1024;
 

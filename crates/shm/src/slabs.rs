@@ -207,7 +207,7 @@ impl Cells {
         let (middle, long) = (middle + SHORT_CELL, long + PAGE);
         let notes = Self::LEFT_AT + members * size_of::<Left>();
         let words = notes + members * NOTES * size_of::<u64>();
-        let short = words + WORD_ROUNDS * WORD_CELL;
+        let short = words + members * WORD_ROUNDS * WORD_CELL;
         let middle_start = (short + SHORT_ROUNDS * members * SHORT_CELL).next_multiple_of(PAGE);
         Self {
             members,
@@ -253,8 +253,8 @@ impl Cells {
 
     /// Where in the slab a cell of a word begins.
     #[inline]
-    pub(crate) fn word_at(&self, round: usize) -> usize {
-        self.words + round * WORD_CELL
+    pub(crate) fn word_at(&self, round: usize, cell: usize) -> usize {
+        self.words + (cell * WORD_ROUNDS + round) * WORD_CELL
     }
 
     /// Where in the slab a short cell begins.
@@ -301,8 +301,9 @@ mod tests {
         for members in [1, 2, 3, 16, 17, 64, 65, 1024] {
             let cells = Cells::of(members);
             assert!(cells.note_at(0, 0) >= size_of::<SlabHeader>());
-            assert!(cells.note_at(members - 1, NOTES as u64 - 1) < cells.word_at(0));
-            assert!(cells.word_at(0) % WORD_CELL == 0 && cells.word_at(WORD_ROUNDS) <= cells.short_at(0, 0));
+            assert!(cells.note_at(members - 1, NOTES as u64 - 1) < cells.word_at(0, 0));
+            assert!(cells.word_at(0, 0) % WORD_CELL == 0);
+            assert!(cells.word_at(WORD_ROUNDS - 1, members - 1) + WORD_CELL <= cells.short_at(0, 0));
             assert_eq!(cells.short_at(0, 0) % SHORT_CELL, 0);
             assert!(cells.short_at(SHORT_ROUNDS - 1, members - 1) + SHORT_CELL <= cells.middle_at(0, 0));
             let last = cells.middle_at(MIDDLE_ROUNDS - 1, members - 1) + CELL_HEADER + cells.middle_bytes();

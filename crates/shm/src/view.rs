@@ -61,7 +61,7 @@ impl<'s> SlabView<'s> {
         }
         for number in 0..stale.words {
             let size = CellSize::Word;
-            self.arrived(Round { size, number }, 0).0.reset();
+            (0..members).for_each(|cell| self.arrived(Round { size, number }, cell).0.reset());
         }
     }
 
@@ -103,7 +103,10 @@ impl<'s> SlabView<'s> {
         let cells = &self.layout.cells;
         let (index, rest) = (cell as usize, cells.members() - cell as usize);
         match round.size {
-            CellSize::Word => (cells.word_at((round.number % WORD_ROUNDS as u64) as usize), WORD_CELL),
+            CellSize::Word => {
+                let at = cells.word_at((round.number % WORD_ROUNDS as u64) as usize, index);
+                (at, WORD_CELL)
+            }
             CellSize::Short => {
                 let at = cells.short_at((round.number % SHORT_ROUNDS as u64) as usize, index);
                 (at, rest * SHORT_CELL)
@@ -184,7 +187,7 @@ mod tests {
         let layout = Layout::of(&segment, &slab);
         let view = SlabView::new(&segment, &layout);
         let sizes = [CellSize::Word, CellSize::Short, CellSize::Middle, CellSize::Long];
-        let cells = |size| 0..if size == CellSize::Word { 1 } else { slab.members };
+        let cells = |_| 0..slab.members;
         let every = || {
             let rounds = sizes
                 .iter()

@@ -44,8 +44,7 @@ pub struct Slab {
 /// Rounds with little memory, of which many can be under way, and others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CellSize {
-    /// A single cell of eight bytes in each round, several in a cache line: for rounds in which one member gives to
-    /// all.
+    /// Cells of eight bytes, of each member several in a cache line: for rounds in which one member gives to others.
     Word,
     /// Small cells.
     Short,

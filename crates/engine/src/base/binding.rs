@@ -254,6 +254,15 @@ impl BoundBuffer {
         }
     }
 
+    /// Whether each block lies in one piece.
+    pub(crate) fn is_plain(&self) -> bool {
+        match &self.blocks {
+            Blocks::None => true,
+            Blocks::One(block) => block.datatype.is_none(),
+            Blocks::Many(blocks) => blocks.iter().all(|(_, block)| block.datatype.is_none()),
+        }
+    }
+
     /// Bytes of the stream from `at` on, all of which there are.
     pub(crate) fn read(&self, at: u64, out: &mut [u8]) {
         match &self.blocks {

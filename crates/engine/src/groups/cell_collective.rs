@@ -23,9 +23,10 @@ use isthmus_transport::meeting::{CellSize, Claim, Meeting, Round, Slab};
 use crate::base::binding::{BoundBuffer, Sides};
 pub(crate) use crate::base::mistake::{no_memory, wrong_length};
 use crate::groups::barrier;
-use crate::groups::cut::contributors;
+use crate::groups::cut::{contributors, gives_others, place_among_others};
 use crate::groups::data::{Bound, Unequal};
 use crate::groups::known::Lesson;
+use crate::groups::parts;
 use crate::groups::pulling;
 use crate::groups::rows::Rows;
 use crate::groups::words::{NO_STEP, SETS_UP};
@@ -287,14 +288,17 @@ impl CellCollective {
         !self.one_gives() || self.slab.me == self.root
     }
 
-    /// Whether this member waits for what others give. (The root of a scatter finds its own block among those that it
-    /// gives.)
+    /// Whether this member waits for what others give. (The root of a scatter gives itself its own block.)
     fn takes(&self) -> bool {
-        self.take.is_some() || self.what == What::Barrier
+        match self.what {
+            What::Barrier => true,
+            What::Scatter => self.slab.me != self.root,
+            _ => self.take.is_some(),
+        }
     }
 
     /// The round of a piece: contributions, or (`result`) what was computed of them.
-    fn round(&self, piece: u64, result: bool) -> Round {
+    pub(super) fn round(&self, piece: u64, result: bool) -> Round {
         let number = if self.cut.twice {
             2 * piece + u64::from(result)
         } else {
@@ -315,7 +319,7 @@ impl CellCollective {
     }
 
     /// Where a piece begins in its block, and its length.
-    fn range(&self, piece: u64) -> (u64, u64) {
+    pub(super) fn range(&self, piece: u64) -> (u64, u64) {
         let from = piece * self.cut.piece;
         (from, self.cut.piece.min(self.block - from))
     }
@@ -383,18 +387,19 @@ impl CellCollective {
                     self.mark(meeting, round, 0);
                 }
                 What::Scatter => {
-                    for member in 0..members {
+                    for member in (0..members).filter(|&member| member != me) {
                         let mut cell = meeting.give(&slab, round, member, bytes).map_err(no_memory)?;
                         copy(u64::from(member) * self.block + from, &mut cell, 0);
                         self.mark(meeting, round, member);
                     }
+                    parts::keep_own(self, 0, from..from + length);
                 }
-                What::Alltoall | What::ReduceScatterBlock => {
-                    let all = bytes * members as usize;
+                what if gives_others(what) => {
+                    let all = bytes * (members as usize - 1);
                     let mut cell = meeting.give(&slab, round, me, all).map_err(no_memory)?;
-                    for member in 0..members {
+                    for member in (0..members).filter(|&member| member != me) {
                         let source = u64::from(member) * self.block + from;
-                        copy(source, &mut cell, member as usize * bytes);
+                        copy(source, &mut cell, place_among_others(member, me) as usize * bytes);
                     }
                     self.mark(meeting, round, me);
                 }
@@ -406,12 +411,14 @@ impl CellCollective {
             }
         }
         self.given += 1;
-        let cells = match self.what {
-            What::Bcast => 0..1,
-            What::Scatter => 0..members,
-            _ => me..me + 1,
-        };
-        meeting.arrive(&slab, round, cells);
+        match self.what {
+            What::Bcast => meeting.arrive(&slab, round, 0..1),
+            What::Scatter => {
+                meeting.arrive(&slab, round, 0..me);
+                meeting.arrive(&slab, round, me + 1..members);
+            }
+            _ => meeting.arrive(&slab, round, me..me + 1),
+        }
         Ok(())
     }
 
@@ -471,7 +478,13 @@ impl CellCollective {
     }
 
     /// What a member has given, if it is as long as it must be.
-    fn expected(&mut self, meeting: &dyn Meeting, round: Round, member: u32, length: u64) -> Option<ReadMemory> {
+    pub(super) fn expected(
+        &mut self,
+        meeting: &dyn Meeting,
+        round: Round,
+        member: u32,
+        length: u64,
+    ) -> Option<ReadMemory> {
         let (memory, said) = meeting.given(&self.slab, round, member, length as usize);
         if said == length {
             return Some(memory);
@@ -485,7 +498,7 @@ impl CellCollective {
         let piece = self.taken;
         let (from, length) = self.range(piece);
         let (round, slab) = (self.round(piece, true), self.slab);
-        if let Some((buffer, at)) = self.take.clone() {
+        if let Some((buffer, at)) = self.take.clone().filter(|_| self.takes()) {
             let at = at + from;
             let past = self.long_result().is_some() && meeting.is_marked(&slab, round, self.telling());
             match self.what {
@@ -494,13 +507,13 @@ impl CellCollective {
                         what: "a reduction whose result does not lie in one piece",
                     };
                     let mut memory = buffer.whole(at, length).ok_or(outside)?;
-                    let (all, first) = match what {
-                        What::ReduceScatterBlock => (length * u64::from(slab.members), length * u64::from(slab.me)),
-                        _ => (length, 0),
-                    };
-                    memory.with_mut(0, length as usize, |result| {
-                        self.combine(meeting, round, all, (first, length), result)
-                    })?;
+                    if what == What::ReduceScatterBlock {
+                        parts::combine(self, meeting, piece, &mut memory)?;
+                    } else {
+                        memory.with_mut(0, length as usize, |result| {
+                            self.combine(meeting, round, length, (0, length), result)
+                        })?;
+                    }
                 }
                 What::Reduce | What::Allreduce => {
                     for member in 0..slab.members {
@@ -519,14 +532,15 @@ impl CellCollective {
                     }
                 }
                 What::Alltoall => {
-                    let all = length * u64::from(slab.members);
-                    let mine = (u64::from(slab.me) * length) as isize;
-                    for member in 0..slab.members {
+                    let all = length * u64::from(slab.members - 1);
+                    for member in (0..slab.members).filter(|&member| member != slab.me) {
                         if let Some(cell) = self.expected(meeting, round, member, all) {
                             let at = at + u64::from(member) * self.block;
-                            put(&buffer, at, &cell.part(mine, length as usize), past);
+                            let mine = u64::from(place_among_others(slab.me, member)) * length;
+                            put(&buffer, at, &cell.part(mine as isize, length as usize), past);
                         }
                     }
+                    parts::keep_own(self, u64::from(slab.me) * self.block, from..from + length);
                 }
                 _ => {
                     let cell = if self.what == What::Scatter { slab.me } else { 0 };

@@ -25,12 +25,14 @@ impl Cut {
             match what {
                 // Only long cells leave the memory between them free.
                 What::Bcast if size == CellSize::Long => (meeting.round_bytes(members, size) as u64).min(BROADCAST),
-                What::Alltoall | What::ReduceScatterBlock => cell / u64::from(members),
+                // Nobody needs one for itself.
+                what if gives_others(what) => cell / u64::from(members - 1).max(1),
                 _ => cell,
             }
         };
         let twice = matches!(what, What::Allreduce | What::Reduce) && block > ALONE;
-        let may = |&size: &CellSize| block <= room(size) && (size != CellSize::Word || what == What::Bcast);
+        let one_gives = matches!(what, What::Bcast | What::Scatter);
+        let may = |&size: &CellSize| block <= room(size) && (size != CellSize::Word || one_gives);
         if let Some(size) = [CellSize::Word, CellSize::Short, CellSize::Middle]
             .into_iter()
             .find(may)
@@ -117,4 +119,16 @@ pub(crate) fn contributors(what: What, slab: &Slab) -> std::ops::Range<u32> {
         What::Exscan => 0..slab.me,
         _ => 0..slab.members,
     }
+}
+
+/// Whether each member gives one block to each other, and has its own itself.
+#[inline]
+pub(super) fn gives_others(what: What) -> bool {
+    matches!(what, What::Alltoall | What::ReduceScatterBlock)
+}
+
+/// Number of the block for a member among those that another gives.
+#[inline]
+pub(super) fn place_among_others(member: u32, giver: u32) -> u32 {
+    member - u32::from(member > giver)
 }

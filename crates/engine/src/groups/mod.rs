@@ -11,6 +11,7 @@ mod hot;
 pub(crate) mod known;
 pub(crate) mod meeting;
 mod offers;
+mod parts;
 pub(crate) mod pulling;
 pub(crate) mod rows;
 pub(crate) mod short;

@@ -30,12 +30,12 @@ pub(super) fn replaces_what_is_given(what: What) -> bool {
     !matches!(what, What::Gather | What::Allgather)
 }
 
-/// Whether both buffers of a member can be offered.
+/// Whether the blocks of both buffers of a member lie in one piece each, so that they can be copied.
 pub(super) fn in_one_piece(sides: &Sides) -> bool {
     [&sides.give, &sides.take]
         .into_iter()
         .flatten()
-        .all(|(buffer, _)| buffer.readable(0, buffer.length()).is_some())
+        .all(|(buffer, _)| buffer.is_plain())
 }
 
 /// Whether what a member takes comes where something is that it gives.
@@ -163,13 +163,16 @@ pub(super) fn copy_from(
 
 /// Copies what this member gives itself.
 fn copy_own(meet: &CellCollective, me: u32) -> bool {
-    if meet.take.is_none() || is_in_place(&meet.give, &meet.take) {
+    if meet.take.is_none() {
         return true;
     }
     let (Some((memory, _)), Some(mut into)) = (given_whole(meet), taken_whole(meet, me)) else {
         return false;
     };
-    into.copy(0, &memory, before(meet) as isize, meet.block as usize);
+    let own = memory.shifted(before(meet) as isize);
+    if own.address() != into.address() {
+        into.copy(0, &own, 0, meet.block as usize);
+    }
     true
 }
 

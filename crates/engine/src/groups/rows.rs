@@ -7,9 +7,12 @@
 //! is:
 //!
 //! ```text
-//!  short cell     of one block: as many bytes as it has; all of the cell: its length (u64, native), it is elsewhere
-//!                 of several: slots: bytes of the block (u32, native) | the block, if it fits
-//!  middle cell    slots without lengths, for blocks that do not fit there
+//!                 of one block                              of several
+//!  short cell     as many bytes as it has; all of the       slots: bytes of the block (u32, native) | the block,
+//!                 cell: its length (u64, native), it is     if it fits
+//!                 in a message
+//!  middle cell    instead of the short one: as many         slots without lengths, for blocks that do not fit there
+//!                 bytes as it has
 //!  messages       blocks that do not fit there either: the caller's affair
 //! ```
 //! [`Slabs::longest_block`](crate::Slabs::longest_block) says which these are. A cell of an alltoallv has a slot for
@@ -163,8 +166,11 @@ impl<D: Data> Rows<D> {
             What::Scatterv => slab.me == step.root,
             _ => true,
         };
-        let is_middle = |to| rows.slots.size(rows.given(slab, to)) == Some(CellSize::Middle);
-        rows.gives[1] = rows.gives[0] && rows.receivers(slab).any(is_middle);
+        let is_middle = |to: &u32| rows.slots.size(rows.given(slab, *to)) == Some(CellSize::Middle);
+        let gives_middle = rows.receivers(slab).any(|to| is_middle(&to));
+        // A block that has a middle cell for itself needs no word in a short one.
+        let gives_short = rows.slots.count > 1 || !gives_middle || !rows.others(slab).all(|to| is_middle(&to));
+        rows.gives = [gives_short, gives_middle].map(|gives| gives && rows.gives[0]);
         rows.keeps = match step.what {
             What::Gatherv | What::Scatterv => slab.me == step.root && !step.in_place,
             // A short one comes out of the own cell.
@@ -235,6 +241,12 @@ impl<D: Data> Rows<D> {
             What::Scatterv | What::Alltoallv | What::Alltoallw => 0..slab.members,
             _ => 0..1,
         }
+    }
+
+    /// Those of them whose blocks go through cells.
+    fn others(&self, slab: &Slab) -> impl Iterator<Item = u32> {
+        let (apart, me) = (self.is_apart() || self.step.what == What::Scatterv, slab.me);
+        self.receivers(slab).filter(move |&to| !apart || to != me)
     }
 
     /// The block that it gives in a slot: of which buffer, and its number.
@@ -310,9 +322,9 @@ impl<D: Data> Rows<D> {
     pub(crate) fn waits_in_vain(&mut self, meeting: &dyn Meeting, slab: &Slab) -> bool {
         if self.gives == [false; 2] && self.next < slab.members {
             let (round, (cell, _)) = (self.rounds[0], self.cell(slab, self.next));
+            let gave_nothing = |round| meeting.have_arrived(slab, round, cell..cell + 1) == 0;
             // In this order: it leaves after it has given.
-            self.silent =
-                meeting.has_left(slab, round, self.next) && meeting.have_arrived(slab, round, cell..cell + 1) == 0;
+            self.silent = meeting.has_left(slab, round, self.next) && self.rounds.into_iter().all(gave_nothing);
         }
         self.silent
     }
@@ -422,8 +434,8 @@ impl<D: Data> Rows<D> {
                     continue;
                 }
             }
-            let goes = self.slots.size(self.given(slab, to)) == Some(CellSize::Middle);
-            if size == 0 || goes {
+            let is_middle = self.slots.size(self.given(slab, to)) == Some(CellSize::Middle);
+            if is_middle == (size == 1) {
                 self.give_cell(meeting, slab, size, to, to..to + 1)?;
                 meeting.arrive(slab, self.rounds[size], to..to + 1);
             }
@@ -442,6 +454,11 @@ impl<D: Data> Rows<D> {
         let others = receivers.filter(|&to| !self.is_apart() || to != slab.me);
         if size == 0 && self.slots.count == 1 {
             return others.take(1).try_for_each(|to| self.give_one(meeting, slab, cell, to));
+        }
+        if self.slots.count == 1 {
+            return others
+                .take(1)
+                .try_for_each(|to| self.give_middle(meeting, slab, cell, to));
         }
         let slot = if size == 0 { self.slots.short } else { self.slots.middle };
         let here = if size == 0 { CellSize::Short } else { CellSize::Middle };
@@ -477,6 +494,15 @@ impl<D: Data> Rows<D> {
         Ok(())
     }
 
+    /// Gives the only block of a middle cell.
+    fn give_middle(&self, meeting: &mut dyn Meeting, slab: &Slab, cell: u32, to: u32) -> Result<(), EngineError> {
+        let (round, length) = (self.rounds[1], self.given(slab, to));
+        let mut memory = meeting.give(slab, round, cell, length as usize).map_err(no_memory)?;
+        let (side, block) = self.source(slab, to);
+        self.data.fill(side, block, &mut memory, 0);
+        Ok(())
+    }
+
     /// Looks for what a member gives.
     #[inline]
     fn look(&self, meeting: &dyn Meeting, slab: &Slab, from: u32) -> Found {
@@ -485,33 +511,54 @@ impl<D: Data> Rows<D> {
             return Found::Nothing;
         }
         let (cell, slot) = self.cell(slab, from);
+        if self.slots.count == 1 {
+            return self.look_at_one(meeting, slab, cell, length);
+        }
         let arrived = |round| meeting.have_arrived(slab, round, cell..cell + 1) == 1;
         if !arrived(self.rounds[0]) {
             return if self.silent { Found::Wrong(0) } else { Found::Missing };
         }
         let all = self.slots.short * self.slots.count;
-        let (memory, bytes) = meeting.given(slab, self.rounds[0], cell, all);
+        let (memory, _) = meeting.given(slab, self.rounds[0], cell, all);
         let at = slot * self.slots.short;
-        let (says, expected, from) = if self.slots.count > 1 {
-            let says = u32::from_ne_bytes(read(&memory, at));
-            (says.into(), said(length).into(), at + LENGTH)
-        } else if bytes == all as u64 {
-            (u64::from_ne_bytes(read(&memory, 0)), length, 0)
-        } else {
-            (bytes, length, 0)
-        };
-        if says != expected {
+        let says = u32::from_ne_bytes(read(&memory, at));
+        if says != said(length) {
             // One of another length never comes in the other round.
-            return Found::Wrong(says);
+            return Found::Wrong(says.into());
         }
         match self.slots.size(length) {
-            Some(CellSize::Short) => Found::Block(memory.part(from as isize, length as usize)),
+            Some(CellSize::Short) => Found::Block(memory.part((at + LENGTH) as isize, length as usize)),
             Some(_) if !arrived(self.rounds[1]) => Found::Missing,
             Some(_) => {
                 let all = self.slots.middle * self.slots.count;
                 let (memory, _) = meeting.given(slab, self.rounds[1], cell, all);
                 Found::Block(memory.part((slot * self.slots.middle) as isize, length as usize))
             }
+            None => Found::Nothing,
+        }
+    }
+
+    /// The same where each cell has one block: it is in the short cell or in the middle one.
+    #[inline]
+    fn look_at_one(&self, meeting: &dyn Meeting, slab: &Slab, cell: u32, length: u64) -> Found {
+        let size = self.slots.size(length);
+        let here = usize::from(size == Some(CellSize::Middle));
+        let arrived = |at: usize| meeting.have_arrived(slab, self.rounds[at], cell..cell + 1) == 1;
+        let at = match arrived(here) {
+            true => here,
+            false if arrived(1 - here) => 1 - here,
+            false if self.silent => return Found::Wrong(0),
+            false => return Found::Missing,
+        };
+        let room = if at == 0 { self.slots.short } else { self.slots.middle };
+        let (memory, bytes) = meeting.given(slab, self.rounds[at], cell, room);
+        let says = match at == 0 && bytes == room as u64 {
+            true => u64::from_ne_bytes(read(&memory, 0)),
+            false => bytes,
+        };
+        match size {
+            _ if says != length || at != here => Found::Wrong(says),
+            Some(_) => Found::Block(memory.part(0, length as usize)),
             None => Found::Nothing,
         }
     }

@@ -13,7 +13,7 @@ use crate::base::binding::{BoundBuffer, Reducer, Sides};
 use crate::base::block::Block;
 use crate::groups::barrier;
 use crate::groups::cell_collective;
-use crate::groups::cut::contributors;
+use crate::groups::cut::{contributors, gives_others, place_among_others};
 use crate::groups::meeting::Groups;
 use crate::groups::words::{NO_STEP, SETS_UP};
 use crate::groups::{Begin, CellCollective, Cut, Whose};
@@ -53,7 +53,7 @@ impl Short {
         match self.what {
             What::Bcast => (block, 0, 0..1),
             What::Scatter => (block, me, me..me + 1),
-            What::Alltoall | What::ReduceScatterBlock => (block * slab.members as usize, me, 0..slab.members),
+            what if gives_others(what) => (block * (slab.members as usize - 1), me, 0..slab.members),
             _ => (block, me, contributors(self.what, slab)),
         }
     }
@@ -85,16 +85,40 @@ impl Short {
         cell: u32,
         bytes: usize,
     ) -> Result<bool, EngineError> {
-        let leaves = !self.waits();
-        if self.what != What::Scatter && round.size != CellSize::Middle {
-            return Ok(meeting.give_at_once(slab, round, cell, self.give.as_ref(), bytes, leaves));
+        let leaves = !self.waits(slab);
+        // What goes into the cell: all that is given, or what is before the own block and behind it.
+        let (first, rest) = match &self.give {
+            Some(all) if gives_others(self.what) => {
+                let own = slab.me as usize * self.block as usize;
+                (own, Some(all.shifted((own + self.block as usize) as isize)))
+            }
+            _ => (bytes, None),
+        };
+        let in_one_go = self.what != What::Scatter && round.size != CellSize::Middle;
+        if in_one_go && (first == 0 || first == bytes) {
+            let memory = if first < bytes {
+                rest.as_ref()
+            } else {
+                self.give.as_ref()
+            };
+            return Ok(meeting.give_at_once(slab, round, cell, memory, bytes, leaves));
         }
         if !meeting.is_free(slab, round) {
             return Ok(false);
         }
-        match self.what {
-            What::Scatter => self.give_each(meeting, slab, round)?,
-            _ => self.give_one(meeting, slab, round, cell, bytes)?,
+        if self.what == What::Scatter {
+            self.give_each(meeting, slab, round)?;
+        } else if let Some(all) = &self.give {
+            let mut to = meeting
+                .give(slab, round, cell, bytes)
+                .map_err(cell_collective::no_memory)?;
+            to.copy(0, all, 0, first);
+            if let Some(rest) = &rest {
+                to.copy(first as isize, rest, 0, bytes - first);
+            }
+            meeting.arrive(slab, round, cell..cell + 1);
+        } else {
+            meeting.arrive(slab, round, cell..cell + 1);
         }
         if leaves {
             meeting.leave(slab, round);
@@ -102,41 +126,32 @@ impl Short {
         Ok(true)
     }
 
-    fn give_one(
-        &self,
-        meeting: &mut dyn Meeting,
-        slab: &Slab,
-        round: Round,
-        cell: u32,
-        bytes: usize,
-    ) -> Result<(), EngineError> {
-        if let Some(all) = &self.give {
-            let mut to = meeting
-                .give(slab, round, cell, bytes)
-                .map_err(cell_collective::no_memory)?;
-            to.copy(0, all, 0, bytes);
-        }
-        meeting.arrive(slab, round, cell..cell + 1);
-        Ok(())
-    }
-
-    /// Gives a block in the cell of each member: the root of a scatter.
+    /// Gives a block in the cell of each other member, and itself its own: the root of a scatter.
     fn give_each(&self, meeting: &mut dyn Meeting, slab: &Slab, round: Round) -> Result<(), EngineError> {
-        let bytes = self.block as usize;
-        if let Some(all) = &self.give {
-            for member in 0..slab.members {
-                let mut cell = meeting
-                    .give(slab, round, member, bytes)
-                    .map_err(cell_collective::no_memory)?;
-                cell.copy(0, all, member as isize * bytes as isize, bytes);
-            }
+        let (bytes, me) = (self.block as usize, slab.me);
+        let at = |member: u32| member as isize * bytes as isize;
+        let Some(all) = &self.give else { return Ok(()) };
+        for member in (0..slab.members).filter(|&member| member != me) {
+            let mut cell = meeting
+                .give(slab, round, member, bytes)
+                .map_err(cell_collective::no_memory)?;
+            cell.copy(0, all, at(member), bytes);
         }
-        meeting.arrive(slab, round, 0..slab.members);
+        meeting.arrive(slab, round, 0..me);
+        meeting.arrive(slab, round, me + 1..slab.members);
+        if let Some(take) = &self.take {
+            take.clone().copy(0, all, at(me), bytes);
+        }
         Ok(())
     }
 
-    fn waits(&self) -> bool {
-        self.take.is_some() || self.what == What::Barrier
+    fn waits(&self, slab: &Slab) -> bool {
+        match self.what {
+            What::Barrier => true,
+            // Its root has its block itself.
+            What::Scatter => slab.me != self.root,
+            _ => self.take.is_some(),
+        }
     }
 
     /// Everything that is waited for has arrived: takes what these cells have, so many bytes each.
@@ -146,46 +161,57 @@ impl Short {
             return Ok(());
         };
         let (mut memory, block) = (memory.clone(), self.block as usize);
-        // Where in each cell the block is that this member takes, and how far each goes from the one before.
-        let (from, apart) = match self.what {
-            What::Alltoall => (slab.me as usize * block, block),
-            What::ReduceScatterBlock => (slab.me as usize * block, 0),
-            What::Gather | What::Allgather => (0, block),
-            _ => (0, 0),
+        // How far the block of each goes from the one before.
+        let apart = match self.what {
+            What::Alltoall | What::Gather | What::Allgather => block,
+            _ => 0,
         };
         let mut mistake = None;
+        // What this member takes of a cell, and where in it that is.
         let mut given = |cell: u32| {
+            let place = match &self.give {
+                Some(all) if gives_others(self.what) => {
+                    if cell == slab.me {
+                        return Some((all.clone(), cell as isize * block as isize));
+                    }
+                    place_among_others(slab.me, cell) as isize * block as isize
+                }
+                _ => 0,
+            };
             let (data, said) = meeting.given(slab, round, cell, bytes);
             if said == bytes as u64 {
-                return Some(data);
+                return Some((data, place));
             }
             mistake.get_or_insert_with(|| cell_collective::wrong_length(cell, said, bytes as u64));
             None
         };
-        match &self.reducer {
-            Some((reducer, unit)) => memory.with_mut(0, block, |result| {
-                // A division of 64 bits takes as long as all else here.
-                let elements = match *unit {
-                    8 => self.block / 8,
-                    unit => self.block / unit,
-                };
-                for cell in cells {
-                    let Some(data) = given(cell) else { continue };
-                    if cell == 0 {
-                        data.read(from as isize, result);
-                    } else {
-                        data.with(from as isize, block, |data| reducer(data, result, elements, false));
-                    }
-                }
-            }),
-            None => {
-                for cell in cells {
-                    if let Some(data) = given(cell) {
-                        memory.copy((cell as usize * apart) as isize, &data, from as isize, block);
-                    }
+        let Some((reducer, unit)) = &self.reducer else {
+            for cell in cells {
+                if let Some((data, from)) = given(cell) {
+                    memory.copy((cell as usize * apart) as isize, &data, from, block);
                 }
             }
+            return mistake.map_or(Ok(()), Err);
+        };
+        // A division of 64 bits takes as long as all else here.
+        let elements = match *unit {
+            8 => self.block / 8,
+            unit => self.block / unit,
+        };
+        let mut rest = cells;
+        // The first one is copied: in place it may be where the result comes.
+        if rest.start == 0 {
+            if let Some((data, from)) = rest.next().and_then(&mut given) {
+                memory.copy(0, &data, from, block);
+            }
         }
+        memory.with_mut(0, block, |result| {
+            for cell in rest {
+                if let Some((data, from)) = given(cell) {
+                    data.with(from, block, |data| reducer(data, result, elements, false));
+                }
+            }
+        });
         mistake.map_or(Ok(()), Err)
     }
 
@@ -249,7 +275,7 @@ impl<'a> Visit<'a> {
             comes_last,
             gives: short.gives(slab),
             given: false,
-            waits: short.waits(),
+            waits: short.waits(slab),
             bytes,
             cell,
             // Who comes last is the first one.
