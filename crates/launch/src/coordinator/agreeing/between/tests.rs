@@ -244,6 +244,44 @@ fn hostile_letters_are_refused_and_kept_in_bounds() {
     assert_eq!(a.agreements.posted.early.len(), EARLY);
 }
 
+/// A letter of a side's launcher with a result.
+fn result_of(side: &Side) -> Letter {
+    let Agree {
+        which,
+        what,
+        worlds,
+        members,
+        ..
+    } = side.agree(0, 1, []);
+    Letter {
+        which,
+        what,
+        worlds,
+        members,
+        owns: vec![name(side.number)],
+        says: Says::Result(Err("no".into())),
+    }
+}
+
+#[test]
+fn a_result_is_taken_from_the_one_that_decides_and_when_all_have_asked() {
+    let [mut a, mut b] = [0, 1].map(|number| Side::new(number, &[2, 2]));
+    let is_refused = |told: &[Told]| matches!(was(told, 0, 3), Some(Back::Refused(_)));
+    for side in [&mut a, &mut b] {
+        side.ask(0, 1, side.agree(0, 1, []));
+    }
+    assert!(
+        is_refused(&b.bring(0, 3, result_of(&a))),
+        "another member has not asked"
+    );
+    for side in [&mut a, &mut b] {
+        side.ask(1, 1, side.agree(0, 1, []));
+    }
+    assert!(is_refused(&a.bring(0, 3, result_of(&b))), "it decides itself");
+    let told = b.bring(0, 3, result_of(&a));
+    assert_eq!(told.iter().filter_map(result).count(), 2, "{told:?}");
+}
+
 /// Three launchers of one member each, of which the first one has the shares of the others.
 fn three_that_have_asked() -> [Side; 3] {
     let mut all = [0, 1, 2].map(|number| Side::new(number, &[1, 1, 1]));

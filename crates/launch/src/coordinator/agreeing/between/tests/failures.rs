@@ -55,6 +55,9 @@ struct World {
     errands: HashMap<Member, Vec<(Letter, VecDeque<Member>)>>,
     /// Pairs of jobs between which nothing passes, the lower one first.
     cut: BTreeSet<(usize, usize)>,
+    /// The first finds nobody at the second, which still brings letters to it: those on their way, or in a process that
+    /// has no room for a letter of the first.
+    deaf: BTreeSet<(usize, usize)>,
     /// By side and round.
     told: Vec<HashMap<u64, Agreed>>,
     /// Members that were refused a result.
@@ -75,6 +78,7 @@ impl World {
             carried: Vec::new(),
             errands: HashMap::new(),
             cut: BTreeSet::new(),
+            deaf: BTreeSet::new(),
             told: sides.map(|_| HashMap::new()).collect(),
             without: 0,
         }
@@ -82,6 +86,11 @@ impl World {
 
     fn is_cut(&self, one: usize, other: usize) -> bool {
         self.cut.contains(&(one.min(other), one.max(other)))
+    }
+
+    /// Whether they have lost each other, as far as one of them knows.
+    fn are_lost(&self, one: usize, other: usize) -> bool {
+        self.is_cut(one, other) || self.deaf.contains(&(one, other)) || self.deaf.contains(&(other, one))
     }
 
     /// The member with this place.
@@ -185,6 +194,11 @@ impl World {
         }
     }
 
+    /// Whether a job's letters are taken by a member of another one.
+    fn finds(&self, from: usize, to: Member) -> bool {
+        self.lives(to) && !self.is_cut(from, to.0) && !self.deaf.contains(&(from, to.0))
+    }
+
     /// A process takes its errand to the next one to whom it may go.
     fn go(&mut self, from: Member) {
         let Some((letter, mut to)) = self.errands.get_mut(&from).and_then(Vec::pop) else {
@@ -193,7 +207,7 @@ impl World {
         let round = letter.which.round;
         match to.pop_front() {
             None => self.is_ready(from, round, Some(Back::Nobody)),
-            Some(next) if !self.lives(next) || self.is_cut(from.0, next.0) => {
+            Some(next) if !self.finds(from.0, next) => {
                 self.errands.entry(from).or_default().push((letter, to));
                 self.go(from);
             }
@@ -255,7 +269,7 @@ impl World {
         assert_eq!(*own, heard, "round {round}, side {}", member.0);
         // What a job was told that is gone as a whole nobody knows any more.
         let there: BTreeSet<usize> = self.living().into_iter().map(|member| member.0).collect();
-        for side in there.into_iter().filter(|side| !self.is_cut(*side, member.0)) {
+        for side in there.into_iter().filter(|side| !self.are_lost(*side, member.0)) {
             if let Some(other) = self.told[side].get(&round) {
                 assert_eq!(*other, heard, "round {round}, sides {side} and {}", member.0);
             }
@@ -264,7 +278,7 @@ impl World {
 
     /// A member hears that the others have agreed without its job, and ends.
     fn leave(&mut self, member: Member, why: &str) {
-        assert!(!self.cut.is_empty(), "{why}");
+        assert!(!self.cut.is_empty() || !self.deaf.is_empty(), "{why}");
         self.without += 1;
         self.kill(member);
     }
@@ -370,9 +384,18 @@ fn fail(seed: u64, jobs: usize, cuts: Cuts) {
                     failures += all.len();
                     all.into_iter().for_each(|member| world.kill(member));
                 }
-                8 if world.cut.is_empty() || cuts == Cuts::Camps => {
+                8 if world.cut.is_empty() && world.deaf.is_empty() || cuts == Cuts::Camps => {
                     lost += 1;
                     world.cut(pairs(&mut chance, jobs, cuts));
+                }
+                21 if world.cut.is_empty() && world.deaf.is_empty() || cuts == Cuts::Camps => {
+                    lost += 1;
+                    let pairs = pairs(&mut chance, jobs, cuts);
+                    let turned = chance.below(2) == 0;
+                    let ways = pairs
+                        .into_iter()
+                        .map(|(one, other)| if turned { (other, one) } else { (one, other) });
+                    world.deaf.extend(ways);
                 }
                 9..=20 => {
                     failures += 1;
