@@ -5,7 +5,7 @@
 //! a job that never left its node, or was started without a launcher, can be joined too, and what is lost with one job
 //! leaves the others alone. Connections are made when the first message goes.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, Weak};
 
 use isthmus_core::joining::{
@@ -13,7 +13,7 @@ use isthmus_core::joining::{
 };
 use isthmus_core::world::World;
 use isthmus_identity::{Authority, Identity, KeyPair, MAX_VALIDITY, shown_at};
-use isthmus_net::{Config, Gatekeeper, Listener};
+use isthmus_net::{Config, Doors, Gatekeeper, Listener};
 use isthmus_stage::keyring;
 use isthmus_wire::entry::{Entry, MAX_ENTRIES};
 use isthmus_wire::gate::{Gate, Key};
@@ -133,7 +133,9 @@ impl Reacher for Sockets {
         let listener = listener().map_err(said)?;
         // Without an entry it may still be reached directly, and the launcher has told the user.
         let port = listener.port();
-        let entry = self.enter(port).ok().flatten();
+        let gate = self.gate(port);
+        let by = gate.as_ref().map(|(gate, _)| gate);
+        let entry = self.enter(port, by).ok().flatten();
         let kept = |entry: Entry| {
             let kept = Kept {
                 launcher: self.launcher.clone()?,
@@ -148,7 +150,7 @@ impl Reacher for Sockets {
             request: key.signing_request().map_err(said)?,
             key,
             entry: entry.and_then(kept),
-            gate: self.gate(port),
+            gate,
             gates: self.gates.clone(),
             launcher: self.launcher.clone(),
         }))
@@ -169,18 +171,19 @@ impl Reacher for Sockets {
         })
     }
 
-    fn enter(&self, port: u16) -> Outcome<Option<Entry>> {
+    fn enter(&self, port: u16, gate: Option<&Gate>) -> Outcome<Option<Entry>> {
         let Some(launcher) = &self.launcher else {
             return Ok(None);
         };
-        match launcher.ask(Ask::Enter { port })? {
+        let gate = gate.map(|gate| gate.key);
+        match launcher.ask(Ask::Enter { port, gate })? {
             Said::Entry(entry) => Ok(Some(entry)),
             _ => Ok(None),
         }
     }
 
     fn cross(&self, entries: &[Entry]) -> Outcome<Crossing> {
-        cross(self.launcher.as_ref(), entries)
+        cross(self.launcher.as_ref(), self.gates.as_ref(), entries)
     }
 
     fn gate(&self, port: u16) -> Option<(Gate, Held)> {
@@ -214,7 +217,7 @@ impl Reacher for Sockets {
     }
 }
 
-fn cross(launcher: Option<&Launcher>, entries: &[Entry]) -> Outcome<Crossing> {
+fn cross(launcher: Option<&Launcher>, gateway: Option<&Arc<Gatekeeper>>, entries: &[Entry]) -> Outcome<Crossing> {
     let Some(launcher) = launcher else {
         let host = entries.first().map_or("HOST", |entry| &entry.host);
         return Err(format!(
@@ -226,36 +229,62 @@ fn cross(launcher: Option<&Launcher>, entries: &[Entry]) -> Outcome<Crossing> {
         keys: Vec::new(),
         ports: Vec::new(),
     };
+    let mut there = false;
     for some in entries.chunks(MAX_ENTRIES) {
         let entries = some.to_vec();
         match launcher.ask(Ask::Cross { entries })? {
-            Said::Ports(ports) if ports.len() == some.len() => kept.ports.extend(ports),
+            Said::Ports { ports, at_gateway } if ports.len() == some.len() => {
+                kept.ports.extend(ports);
+                there = at_gateway;
+            }
             _ => return Err("the launcher answered what was not asked; please report this".to_owned()),
         }
     }
+    let here = |port: &u16| SocketAddr::from((Ipv4Addr::LOCALHOST, *port));
+    let all: Vec<SocketAddr> = kept.ports.iter().map(here).collect();
+    if !there {
+        return Ok(Crossing {
+            doors: all.into_iter().map(|port| vec![(port, None)]).collect(),
+            held: Box::new(kept),
+        });
+    }
+    let led = gateway.and_then(|gateway| gates::lead(gateway, all));
+    let (doors, led) = led.ok_or("the gateway of this local area does not lead to the ways of the launcher")?;
     Ok(Crossing {
-        ports: kept.ports.clone(),
-        held: Box::new(kept),
+        doors,
+        held: Box::new((kept, led)),
     })
 }
 
 /// The members' places, with further addresses for those that are at another site and can be entered through the host
-/// at which the jobs meet.
-fn with_crossing(start: &Start<'_>, launcher: Option<&Launcher>) -> (Arc<PlaceTable>, Option<Crossing>) {
+/// at which the jobs meet; and doors of the gateway that lead there.
+fn with_crossing(
+    start: &Start<'_>,
+    launcher: Option<&Launcher>,
+    gateway: Option<&Arc<Gatekeeper>>,
+) -> (Arc<PlaceTable>, Doors, Option<Crossing>) {
     let far = |rank: u32| (start.reach)(rank) == Some(Reach::Far);
     let all = (0..).zip(&start.entries).filter(|(rank, _)| far(*rank));
     let (ranks, entries): (Vec<u32>, Vec<Entry>) = all.filter_map(|(rank, entry)| Some((rank, entry.clone()?))).unzip();
     let crossing = launcher.filter(|_| !entries.is_empty());
     // Without it they may still be reached directly.
-    let Some(crossing) = crossing.and_then(|launcher| cross(Some(launcher), &entries).ok()) else {
-        return (start.places.clone(), None);
+    let Some(crossing) = crossing.and_then(|launcher| cross(Some(launcher), gateway, &entries).ok()) else {
+        return (start.places.clone(), Doors::new(), None);
     };
     let mut table = PlaceTable::clone(&start.places);
-    for (rank, port) in ranks.into_iter().zip(&crossing.ports) {
+    let mut knocked = Doors::new();
+    for (rank, doors) in ranks.into_iter().zip(&crossing.doors) {
+        let behind = doors.iter().filter_map(|(door, key)| Some((*door, (*key)?)));
+        knocked.insert(rank, behind.collect());
         let place = &mut table.places[rank as usize];
         let node = &table.nodes[place.node as usize];
         let mut addresses = node.addresses.clone();
-        addresses.push(format!("127.0.0.1:{port}"));
+        addresses.extend(
+            doors
+                .iter()
+                .filter(|(_, key)| key.is_none())
+                .map(|(door, _)| door.to_string()),
+        );
         let node = Node {
             addresses,
             processes: 1,
@@ -264,7 +293,7 @@ fn with_crossing(start: &Start<'_>, launcher: Option<&Launcher>) -> (Arc<PlaceTa
         place.node = table.nodes.len() as u32;
         table.nodes.push(node);
     }
-    (Arc::new(table), Some(crossing))
+    (Arc::new(table), knocked, Some(crossing))
 }
 
 impl Prepared for Listening {
@@ -285,8 +314,11 @@ impl Prepared for Listening {
     }
 
     fn start(self: Box<Self>, start: Start<'_>) -> Outcome<Started> {
-        let (places, crossing) = with_crossing(&start, self.launcher.as_ref());
-        let (doors, passage) = gates::doors(&start, self.gates.as_ref());
+        let (places, knocked, crossing) = with_crossing(&start, self.launcher.as_ref(), self.gates.as_ref());
+        let (mut doors, passage) = gates::doors(&start, self.gates.as_ref());
+        for (rank, some) in knocked {
+            doors.entry(rank).or_default().extend(some);
+        }
         let identity = Identity::new(start.name, start.me, &self.key, start.certificate, start.authority);
         let (reach, area) = (start.reach, start.area);
         let processes = start.engine.lock().processes().clone();

@@ -5,7 +5,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
-use isthmus_core::joining::{Held, Passage, Reach, Start};
+use isthmus_core::joining::{Door, Held, Passage, Reach, Start};
 use isthmus_net::{Doors, Gatekeeper};
 use isthmus_wire::gate::{Gate, Key, MAX_ADDRESSES};
 use isthmus_wire::place::Place;
@@ -65,6 +65,23 @@ pub(crate) fn pass(gateway: &Arc<Gatekeeper>, to: Vec<SocketAddr>, knock: Option
     });
     let doors = gateway.doors().iter().take(TRIED).map(|door| (*door, key)).collect();
     led.first().is_some_and(|led| *led).then_some(Passage { doors, held })
+}
+
+/// Doors that lead to each of these addresses, as the machine of the gateway has them.
+pub(crate) fn lead(gateway: &Arc<Gatekeeper>, to: Vec<SocketAddr>) -> Option<(Vec<Vec<Door>>, Held)> {
+    let keys: Vec<Key> = to.iter().map(|_| random()).collect::<Result<_, _>>().ok()?;
+    let leads = keys.iter().zip(to).map(|(key, to)| (*key, vec![to], None));
+    let led = gateway.lead(leads.collect()).ok()?;
+    let doors = |key: &Key| {
+        let key = *key;
+        gateway.doors().iter().take(TRIED).map(move |door| (*door, Some(key)))
+    };
+    let doors = keys.iter().map(|key| doors(key).collect()).collect();
+    let held: Held = Box::new(Kept {
+        gateway: gateway.clone(),
+        keys,
+    });
+    led.into_iter().all(|led| led).then_some((doors, held))
 }
 
 /// Doors that lead to members at other sites: of their gateways, then of the own one, which leads on to theirs or to

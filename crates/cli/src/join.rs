@@ -22,6 +22,12 @@ pub(crate) struct Join {
 /// `isthmus join`.
 pub(crate) fn join(arguments: Join) -> ExitCode {
     let Join { ticket, mut run } = arguments;
+    if run.launch.leaves_terminal() && ticket.as_os_str() == "-" {
+        let error = JobError::new("a ticket that is typed cannot be read in the background (--detach)");
+        return refuse(&JobErrors::from(
+            error.hint("write it into a file that only you may read, and name that"),
+        ));
+    }
     let found = isthmus_launch::read_ticket(&ticket).map_err(|why| {
         JobError::new(format!("'{}' is no ticket: {why}", ticket.display()))
             .hint("copy the file that the part which was started first names, with its rights: scp -p")

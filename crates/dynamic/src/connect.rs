@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use isthmus_abi::constants as abi;
 use isthmus_core::comm::Comm;
 use isthmus_core::error::{Error, Result};
-use isthmus_core::joining::{self, Crossing, Exchange};
+use isthmus_core::joining::{self, Crossing, Door, Exchange};
 use isthmus_core::world::World;
 use isthmus_net::Contact;
 use isthmus_wire::gate::{Key, MAX_ADDRESSES};
@@ -279,14 +279,8 @@ fn out(world: &World, name: &PortName) -> Option<std::result::Result<Contact, St
             reacher.pass(all.take(MAX_ADDRESSES).collect(), None)
         }
     }?;
-    let mut refusal = "it has no address".to_owned();
-    for (door, key) in passage.doors {
-        match dialled(name, door, Some(key), ANSWER) {
-            Ok(contact) => return Some(Ok(contact)),
-            Err(why) => refusal = why,
-        }
-    }
-    Some(Err(refusal))
+    let doors: Vec<_> = passage.doors.into_iter().map(|(door, key)| (door, Some(key))).collect();
+    Some(at(name, &doors, ANSWER))
 }
 
 /// The first of a few addresses that answers, tried by a thread.
@@ -308,6 +302,18 @@ fn race(name: &PortName) -> Receiver<Contact> {
     hear
 }
 
+/// The first of these doors where somebody answers.
+fn at(name: &PortName, doors: &[Door], patience: Duration) -> std::result::Result<Contact, String> {
+    let mut refusal = "no way leads there".to_owned();
+    for (door, key) in doors {
+        match dialled(name, *door, *key, patience) {
+            Ok(contact) => return Ok(contact),
+            Err(why) => refusal = why,
+        }
+    }
+    Err(refusal)
+}
+
 /// Through the host, unless a direct connection is there before the other end has answered.
 fn through<'w>(
     world: &'w World,
@@ -315,10 +321,7 @@ fn through<'w>(
     by: Crossing,
     racing: &Receiver<Contact>,
 ) -> std::result::Result<Pipe<'w>, String> {
-    let Some(&port) = by.ports.first() else {
-        return Err("the launcher has no way through the host at which the jobs meet".to_owned());
-    };
-    let mut contact = Contact::dial(SocketAddr::from(([127, 0, 0, 1], port)), name.fingerprint, DIAL)?;
+    let mut contact = at(name, by.doors.first().map_or(&[], Vec::as_slice), DIAL)?;
     let until = Instant::now() + ANSWER;
     loop {
         if let Ok(direct) = racing.try_recv() {

@@ -93,10 +93,10 @@ impl Entered {
     /// Without any the door may still be reached directly. The launcher tells the user of a host that is not reached.
     fn at(world: &World, port: u16) -> Self {
         let reacher = reacher(world);
-        Self {
-            entry: reacher.and_then(|reacher| reacher.enter(port).ok()?),
-            gate: reacher.and_then(|reacher| reacher.gate(port)),
-        }
+        let gate = reacher.and_then(|reacher| reacher.gate(port));
+        let by = gate.as_ref().map(|(gate, _)| gate);
+        let entry = reacher.and_then(|reacher| reacher.enter(port, by).ok()?);
+        Self { entry, gate }
     }
 }
 

@@ -11,17 +11,18 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{mpsc, oneshot};
+use tokio::task::AbortHandle;
 
 /// Longest time that a request may take to come, and its answer to be taken.
 const TIME: Duration = Duration::from_secs(5);
 
-/// Takes requests until the runtime ends. Processes of other users are not answered.
+/// Takes requests until the runtime ends, or the task. Processes of other users are not answered.
 pub(crate) fn serve(
     listener: std::os::unix::net::UnixListener,
     events: mpsc::UnboundedSender<Event>,
-) -> io::Result<()> {
+) -> io::Result<AbortHandle> {
     let listener = UnixListener::from_std(listener)?;
-    tokio::spawn(async move {
+    let task = tokio::spawn(async move {
         loop {
             match listener.accept().await {
                 // One at a time: they are short, and nobody waits long for a silent one.
@@ -32,7 +33,7 @@ pub(crate) fn serve(
             }
         }
     });
-    Ok(())
+    Ok(task.abort_handle())
 }
 
 async fn answer(mut stream: UnixStream, events: &mpsc::UnboundedSender<Event>) -> io::Result<()> {

@@ -15,7 +15,7 @@ mod holding;
 mod joined;
 mod leaders;
 mod losing;
-mod open;
+pub(crate) mod open;
 mod pending;
 mod people;
 mod sites;
@@ -29,7 +29,7 @@ use crate::control;
 use crate::credentials::Credentials;
 use crate::events::JobEvent;
 use crate::happening::Event;
-use crate::meeting::Meeting;
+use crate::meeting::{Meeting, When};
 use crate::output::Files;
 use crate::parts::Gathered;
 use crate::paths::Crossings;
@@ -67,7 +67,8 @@ pub(crate) async fn run(job: Job, mut options: Options, console: Box<dyn Console
     let interrupts = sender.clone();
     gathered.hear_interrupts(move |signal| drop(interrupts.send(Event::Interrupt(signal))));
     let meeting = options.meet.as_deref();
-    let meeting = meeting.map(|host| Meeting::begin(host, &options.ssh, options.terminal, &sender));
+    let when = if gathered.is_empty() { When::Now } else { When::Wanted };
+    let meeting = meeting.map(|host| Meeting::begin(host, &options.ssh, options.terminal, &sender, when));
     let meeting = match meeting.transpose() {
         Ok(meeting) => meeting,
         Err(error) => return Outcome::failure(format!("cannot start the launcher: {error}")),
@@ -117,15 +118,7 @@ fn prepare(
     } else {
         files
     };
-    let trace = options.trace.as_deref().map(|path| {
-        let cannot = |error: std::io::Error| {
-            std::io::Error::new(
-                error.kind(),
-                format!("cannot write the trace '{}': {error}", path.display()),
-            )
-        };
-        TraceFile::create(path).map_err(cannot)
-    });
+    let trace = TraceFile::wanted(options.trace.as_deref())?;
     // Jobs over several sites are worth a picture. Without a place for a record there is none: `isthmus report` says
     // so.
     let subjobs: Vec<(&str, u32)> = job.subjobs().iter().map(|s| (s.site.as_str(), s.count)).collect();
@@ -133,7 +126,7 @@ fn prepare(
         Some(_) => Record::go_on(s).ok(),
         None => Record::begin(s, &subjobs).ok(),
     });
-    let printer = Printer::start(console, files, (trace.transpose()?, record), events.clone())?;
+    let printer = Printer::start(console, files, (trace, record), events.clone())?;
     Ok((printer, credentials, name))
 }
 

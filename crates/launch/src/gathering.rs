@@ -13,16 +13,17 @@
 
 mod joined;
 mod ticket;
+mod waiting;
+mod ways;
 
 pub use ticket::{read as read_ticket, tickets};
 
 use crate::console::Console;
-use crate::happening::Event;
 use crate::parts::door::{Came, Door, News};
 use crate::parts::here::{host, machine};
 use crate::parts::place::{self, Found};
 use crate::parts::{Gathered, Part};
-use crate::{Options, Outcome, coordinator};
+use crate::{Options, Outcome, Session, control, coordinator};
 use isthmus_job::Job;
 use isthmus_job::gathering::{self, Gathering, WorldPart};
 use isthmus_stage::names::{Announced, announce};
@@ -130,16 +131,21 @@ async fn gather(
     let own = gathering::come(Some(&world), &job, &host(), machine());
     let mut gathering = Gathering::new(world.clone(), own);
     console.notice(&waits(&world, &gathering.missing(), others));
+    waiting::leave_terminal(&mut options, console.as_mut());
     let (events, mut happening) = mpsc::unbounded_channel();
-    if let Err(error) = coordinator::listen_to_signals(&events) {
-        return Outcome::failure(format!("cannot start the launcher: {error}"));
-    }
+    let lent = options.session.as_ref().and_then(Session::lend_listener);
+    let lent = lent.map(|listener| control::serve(listener, events.clone()));
+    let lent = coordinator::listen_to_signals(&events).and_then(|()| lent.transpose());
+    let answering_commands = match lent {
+        Ok(task) => task,
+        Err(error) => return Outcome::failure(format!("cannot start the launcher: {error}")),
+    };
     let (tell, mut news) = mpsc::unbounded_channel();
     let answering = door.serve(tell.clone());
     let mut parts: BTreeMap<u32, Part> = BTreeMap::new();
     while !gathering.missing().is_empty() {
         tokio::select! {
-            Some(event) = happening.recv() => if let Event::Interrupt(signal) = event {
+            signal = waiting::interrupted(&job, &mut happening) => {
                 let why = format!("part {} on {} was interrupted", world.part, host());
                 for part in parts.into_values() {
                     part.refuse(&why).await;
@@ -159,6 +165,8 @@ async fn gather(
         }
     }
     drop(answering);
+    // Whoever coordinates answers now.
+    answering_commands.into_iter().for_each(|task| task.abort());
     let held = known.complete().await;
     let (job, places) = match gathering.job(&job) {
         Ok(whole) => whole,

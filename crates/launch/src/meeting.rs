@@ -19,14 +19,15 @@ mod door;
 
 use crate::happening::{Event, Met, Process};
 use crate::proving::prove;
-pub(crate) use beyond::Beyond;
-use beyond::{Inside, There};
+use beyond::{Beyond, Inside, Port, There};
+pub(crate) use beyond::{Spot, spot};
 use client::{Client, Line, hash};
 use crossing::Crossings;
 use door::Door;
 use isthmus_stage::content::hex;
 use isthmus_stage::guarded::{Guarded, random};
 use isthmus_wire::entry::{Entry, is_host};
+use isthmus_wire::gate::Key;
 use isthmus_wire::question::{Ask, Kind, Refusal, Said, Scope};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -44,10 +45,19 @@ type Verdict = Result<Said, Refusal>;
 
 /// What is wanted of the host.
 enum Wish {
-    Asked(Process, u64, Ask, Option<Beyond>),
+    Asked(Process, u64, Ask, Spot),
     /// A process has ended.
     Forget(Process),
     End,
+}
+
+/// When the host is reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum When {
+    /// At once.
+    Now,
+    /// When a process asks: the parts of a world are at the host already, most of them for nothing else.
+    Wanted,
 }
 
 /// The coordinator's side of it.
@@ -64,6 +74,7 @@ impl Meeting {
         ssh: &str,
         terminal: bool,
         events: &mpsc::UnboundedSender<Event>,
+        when: When,
     ) -> std::io::Result<Self> {
         if !is_host(host) {
             return Err(std::io::Error::other(format!(
@@ -88,15 +99,16 @@ impl Meeting {
             events: events.clone(),
             without: BTreeSet::new(),
             keyless: false,
+            first: None,
             directory,
         };
-        let task = tokio::spawn(keeper.run(hears));
+        let task = tokio::spawn(keeper.run(hears, when));
         Ok(Self { wishes, task })
     }
 
-    /// A process asks; the answer comes as an event. `at`: where it is, if not on this machine.
-    pub(crate) fn ask(&self, by: Process, number: u64, ask: Ask, at: Option<Beyond>) {
-        let _ = self.wishes.send(Wish::Asked(by, number, ask, at));
+    /// A process asks; the answer comes as an event. `spot`: where its ways are to lead.
+    pub(crate) fn ask(&self, by: Process, number: u64, ask: Ask, spot: Spot) {
+        let _ = self.wishes.send(Wish::Asked(by, number, ask, spot));
     }
 
     /// A process has ended.
@@ -137,11 +149,20 @@ struct Keeper {
     without: BTreeSet<String>,
     /// The user was told that there is no key at the host.
     keyless: bool,
+    /// What the host was first wanted for.
+    first: Option<Wish>,
     directory: Guarded,
 }
 
 impl Keeper {
-    async fn run(mut self, mut wishes: mpsc::UnboundedReceiver<Wish>) {
+    async fn run(mut self, mut wishes: mpsc::UnboundedReceiver<Wish>, when: When) {
+        while when == When::Wanted && self.first.is_none() {
+            match wishes.recv().await {
+                None | Some(Wish::End) => return,
+                Some(Wish::Forget(_)) => {}
+                asked => self.first = asked,
+            }
+        }
         let mut told = false;
         for turn in 0u64.. {
             let Some(connected) = self.connect(&mut wishes, turn == 0).await else {
@@ -162,6 +183,9 @@ impl Keeper {
                     self.lose();
                 }
                 Err(why) => {
+                    if let Some(wish) = self.first.take() {
+                        refuse(&self.events, &self.door, &mut self.crossings, wish);
+                    }
                     if !std::mem::replace(&mut told, true) {
                         self.tell(format!(
                             "the host at which jobs meet, '{}', is not reached: {why}; this job goes on without it, and \
@@ -232,6 +256,9 @@ impl Keeper {
             // Whoever has taken the name meanwhile keeps it.
             self.client.say(&format!("0 p {key} {value}\n"));
         }
+        if let Some(wish) = self.first.take() {
+            self.grant(wish).await;
+        }
         loop {
             tokio::select! {
                 line = self.client.hear() => match line {
@@ -268,8 +295,8 @@ impl Keeper {
 
     async fn grant(&mut self, wish: Wish) {
         match wish {
-            Wish::Asked(by, number, ask, at) => {
-                if let Some(verdict) = self.consider(by, number, ask, at.as_ref()).await {
+            Wish::Asked(by, number, ask, spot) => {
+                if let Some(verdict) = self.consider(by, number, ask, &spot).await {
                     self.answer(by, number, verdict);
                 }
             }
@@ -290,10 +317,15 @@ impl Keeper {
         }
     }
 
-    async fn consider(&mut self, by: Process, number: u64, ask: Ask, at: Option<&Beyond>) -> Option<Verdict> {
+    async fn consider(&mut self, by: Process, number: u64, ask: Ask, spot: &Spot) -> Option<Verdict> {
+        let at = spot.at.as_ref();
         Some(match ask {
-            Ask::Enter { port } => self.enter(by, port, at).await,
-            Ask::Cross { entries } => self.cross(by, &entries, at).await,
+            Ask::Enter { port, gate } => self.enter(by, port, gate, spot).await,
+            Ask::Cross { entries } => {
+                let ports = self.cross(by, &entries, at).await;
+                let at_gateway = spot.gateway.is_some();
+                ports.map(|ports| Said::Ports { ports, at_gateway })
+            }
             Ask::Leave { keys, ports } => {
                 keys.iter().for_each(|key| self.door.close(by, key));
                 ports.iter().for_each(|port| self.crossings.close(by, *port, at));
@@ -335,15 +367,24 @@ impl Keeper {
         })
     }
 
-    async fn enter(&mut self, by: Process, port: u16, at: Option<&Beyond>) -> Verdict {
+    async fn enter(&mut self, by: Process, port: u16, gate: Option<Key>, spot: &Spot) -> Verdict {
+        let (port, knock) = match (spot.gateway, gate) {
+            (None, _) => (port, None),
+            (Some(gateway), Some(key)) => (gateway, Some(key)),
+            (Some(_), None) => {
+                let why = "the process is on a node that only the gateway of its local area reaches, and that has let \
+                           nobody in to it";
+                return Err(Refusal::new(Kind::Unable, why));
+            }
+        };
         let key: [u8; 16] =
             random().map_err(|error| Refusal::new(Kind::Unable, format!("no random number: {error}")))?;
         let (entrance, place) = self.client.place();
-        let inside = match at {
-            None => Inside::Here(port),
+        let port = match &spot.at {
+            None => Port::Here(port),
             Some(site) => self.there(site, &key, port).await?,
         };
-        self.door.let_in(by, key, inside)?;
+        self.door.let_in(by, key, Inside { port, knock })?;
         Ok(Said::Entry(Entry {
             host: self.client.host().to_owned(),
             place,
@@ -353,14 +394,14 @@ impl Keeper {
     }
 
     /// A socket here that leads to a port at a site.
-    async fn there(&mut self, site: &Beyond, key: &[u8; 16], port: u16) -> Result<Inside, Refusal> {
+    async fn there(&mut self, site: &Beyond, key: &[u8; 16], port: u16) -> Result<Port, Refusal> {
         let there = There {
             site: site.clone(),
             port,
             path: self.directory.path().join(format!("in-{}", hex(&key[..8]))),
         };
         match there.make().await {
-            Ok(()) => Ok(Inside::There(Arc::new(there))),
+            Ok(()) => Ok(Port::There(Arc::new(there))),
             Err(why) => {
                 if self.without.insert(site.destination.clone()) {
                     self.tell(format!(
@@ -372,7 +413,7 @@ impl Keeper {
         }
     }
 
-    async fn cross(&mut self, by: Process, entries: &[Entry], at: Option<&Beyond>) -> Verdict {
+    async fn cross(&mut self, by: Process, entries: &[Entry], at: Option<&Beyond>) -> Result<Vec<u16>, Refusal> {
         let (_, place) = self.client.place();
         if let Some(other) = entries.iter().find(|entry| entry.place != place) {
             let (theirs, ours) = (&other.host, self.client.host());
@@ -386,7 +427,7 @@ impl Keeper {
         for entry in entries {
             ports.push(self.crossings.open(by, entry, &self.client, at).await?);
         }
-        Ok(Said::Ports(ports))
+        Ok(ports)
     }
 
     /// Asks the shell.
@@ -452,9 +493,11 @@ impl Keeper {
 /// What can be done without the host, and a refusal of everything else.
 fn refuse(events: &mpsc::UnboundedSender<Event>, door: &Door, crossings: &mut Crossings, wish: Wish) {
     match wish {
-        Wish::Asked(by, number, Ask::Leave { keys, ports }, at) => {
+        Wish::Asked(by, number, Ask::Leave { keys, ports }, spot) => {
             keys.iter().for_each(|key| door.close(by, key));
-            ports.iter().for_each(|port| crossings.close(by, *port, at.as_ref()));
+            ports
+                .iter()
+                .for_each(|port| crossings.close(by, *port, spot.at.as_ref()));
             let _ = events.send(Event::Met(Met::Answer(by, number, Ok(Said::Done))));
         }
         Wish::Asked(by, number, ask, _) => {

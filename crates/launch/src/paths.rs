@@ -101,7 +101,8 @@ pub(crate) type Messages = Vec<(usize, ToGateway)>;
 
 impl Crossings {
     /// For a job of several local areas. Where every site is pinned to direct connections there are no gateways. A job
-    /// of one area has one where the user wants it to be reached by other jobs through that only.
+    /// of one area has one where the user wants it to be reached by other jobs through that only, or where it meets
+    /// others at a host to which the launcher has no way from nodes of a scheduler.
     pub(crate) fn new(name: &str, job: &Job, options: &Options) -> std::io::Result<Self> {
         let secret = isthmus_stage::guarded::random::<32>()?;
         let local = job.local_areas();
@@ -136,7 +137,10 @@ impl Crossings {
             });
         }
         let is_needed = match &gateways[..] {
-            [only] => only.policy == Policy::Gateway,
+            [only] => {
+                let has_nodes = job.subjobs().iter().any(|subjob| subjob.allocation.is_some());
+                only.policy == Policy::Gateway || only.policy == Policy::Any && has_nodes && options.meet.is_some()
+            }
             all => all.iter().any(|g| g.policy != Policy::Direct),
         };
         if !is_needed {
@@ -173,6 +177,13 @@ impl Crossings {
             is_only_way: others.all(|other| through(gateway, other))
                 && self.areas.iter().filter(|a| Some(*a) == area).count() == 1,
         })
+    }
+
+    /// Whose agent has the gateway of a site's local area, and its port, if it works.
+    pub(crate) fn gateway_of(&self, site: usize) -> Option<(usize, u16)> {
+        let gateway = self.gateways.get(*self.areas.get(site)? as usize)?;
+        let (port, _) = gateway.listening.as_ref()?;
+        Some((gateway.site, *port))
     }
 
     /// A gateway says. What is to be said to others, and to the user.

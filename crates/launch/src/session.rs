@@ -150,6 +150,11 @@ impl Session {
         Ok(listener)
     }
 
+    /// The socket once more, for whoever answers there for a while.
+    pub(crate) fn lend_listener(&self) -> Option<UnixListener> {
+        self.listener.as_ref()?.try_clone().ok()
+    }
+
     /// The socket, for whoever answers there.
     pub(crate) fn take_listener(&mut self) -> Option<UnixListener> {
         self.listener.take()

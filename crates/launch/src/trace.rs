@@ -155,6 +155,18 @@ impl TraceFile {
         Ok(trace)
     }
 
+    /// The file that the user wants, if any.
+    pub(crate) fn wanted(path: Option<&Path>) -> io::Result<Option<Self>> {
+        let Some(path) = path else { return Ok(None) };
+        let cannot = |error: io::Error| {
+            io::Error::new(
+                error.kind(),
+                format!("cannot write the trace '{}': {error}", path.display()),
+            )
+        };
+        Self::create(path).map(Some).map_err(cannot)
+    }
+
     /// A process is there.
     pub(crate) fn process(&mut self, rank: u32, site: &str, host: &str) {
         self.name(rank, &format!("rank {rank} ({site}, {host})"));

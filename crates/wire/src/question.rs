@@ -20,7 +20,7 @@
 //! | 3 | `Lookup` | scope u8 (0: any), name text |
 //! | 4 | `Spawn` | port text, \[program text, arguments \[text\], processes u32, keys \[key text, value text\]\] |
 //! | 5 | `Agree` | [`agreeing`](crate::agreeing) |
-//! | 6 | `Enter` | port u16 |
+//! | 6 | `Enter` | port u16, u8 (1: its key at the gateway follows), key 16 bytes |
 //! | 7 | `Cross` | \[[`entry`](crate::entry)\] |
 //! | 8 | `Leave` | \[key 16 bytes\], \[port u16\] |
 //! | 9 | `Apart` | u8 (1 or 0) |
@@ -42,7 +42,7 @@
 //! | 3 | `Started` | world 16 bytes, \[processes u32\] |
 //! | 4 | `Agreed` | [`agreeing`](crate::agreeing) |
 //! | 5 | `Entry` | [`entry`](crate::entry) |
-//! | 6 | `Ports` | \[port u16\] |
+//! | 6 | `Ports` | \[port u16\], u8 (1: of the gateway's machine, 0: of the process's) |
 //! | 7 | `Proofs` | \[proof 16 bytes\] |
 //! | 8 | `Errand` | [`letter`](crate::letter) |
 //! | 9 | `Back` | [`letter`](crate::letter) |
@@ -51,6 +51,7 @@
 use crate::agreeing::{Agree, Agreed, Which, read_which, write_which};
 use crate::codec::{DecodeError, Reader, Writer};
 use crate::entry::{Entry, MAX_ENTRIES};
+use crate::gate::Key;
 use crate::joined::{Group, read_groups};
 use crate::letter::{Back, Errand, Letter};
 use crate::port::{Proof, provable};
@@ -152,8 +153,10 @@ pub enum Ask {
     Enter {
         /// The TCP port.
         port: u16,
+        /// What leads to it at the gateway of its local area ([`crate::gate`]), if there is one.
+        gate: Option<Key>,
     },
-    /// Ports of this machine that lead through that host to others: [`MAX_ENTRIES`] at most.
+    /// Ports of this machine, or of its gateway's, that lead through that host to others: [`MAX_ENTRIES`] at most.
     Cross {
         /// Where they go in.
         entries: Vec<Entry>,
@@ -240,8 +243,13 @@ pub enum Said {
     Agreed(Box<Agreed>),
     /// How others come to the port.
     Entry(Entry),
-    /// One for each entry, in order.
-    Ports(Vec<u16>),
+    /// Ways to others.
+    Ports {
+        /// One for each entry, in order.
+        ports: Vec<u16>,
+        /// They are ports of the machine where the gateway of the process's local area is: it leads there.
+        at_gateway: bool,
+    },
     /// Of the keys, in any order.
     Proofs(Vec<Proof>),
     /// A letter to carry.
@@ -303,7 +311,13 @@ impl Question {
                 agree.write(w.u8(5));
                 w
             }
-            Ask::Enter { port } => w.u8(6).u16(*port),
+            Ask::Enter { port, gate } => {
+                w.u8(6).u16(*port).u8(gate.is_some().into());
+                if let Some(key) = gate {
+                    w.fixed(key);
+                }
+                w
+            }
             Ask::Cross { entries } => w.u8(7).list(entries, |w, entry| entry.write(w)),
             Ask::Leave { keys, ports } => w
                 .u8(8)
@@ -366,7 +380,13 @@ impl Question {
                 parts: read_parts(r)?,
             },
             5 => Ask::Agree(Box::new(Agree::read(r)?)),
-            6 => Ask::Enter { port: r.u16("port")? },
+            6 => Ask::Enter {
+                port: r.u16("port")?,
+                gate: match flag(r, "whether a key follows")? {
+                    true => Some(r.fixed("key")?),
+                    false => None,
+                },
+            },
             7 => Ask::Cross {
                 entries: few("entries", r.list("entries", Entry::read)?)?,
             },
@@ -374,11 +394,7 @@ impl Question {
                 keys: few("keys", r.list("keys", |r| r.fixed("key"))?)?,
                 ports: few("ports", r.list("ports", |r| r.u16("port"))?)?,
             },
-            9 => Ask::Apart(match r.u8("apart")? {
-                0 => false,
-                1 => true,
-                other => return Err(invalid("apart", other)),
-            }),
+            9 => Ask::Apart(flag(r, "apart")?),
             10 => Ask::Met {
                 meeting: r.fixed("meeting")?,
                 with: read_groups(r)?,
@@ -395,10 +411,9 @@ impl Question {
             },
             13 => Ask::Carry {
                 which: read_which(r)?,
-                back: match r.u8("whether a letter is back")? {
-                    0 => None,
-                    1 => Some(Back::read(r)?),
-                    other => return Err(invalid("whether a letter is back", other)),
+                back: match flag(r, "whether a letter is back")? {
+                    true => Some(Back::read(r)?),
+                    false => None,
                 },
             },
             14 => Ask::Brought(Box::new(Letter::read(r)?)),
@@ -446,9 +461,12 @@ impl Answer {
                 back.write(w.u8(9));
                 w
             }
-            Ok(Said::Ports(ports)) => w.u8(6).list(ports, |w, port| {
-                w.u16(*port);
-            }),
+            Ok(Said::Ports { ports, at_gateway }) => w
+                .u8(6)
+                .list(ports, |w, port| {
+                    w.u16(*port);
+                })
+                .u8((*at_gateway).into()),
             Ok(Said::Proofs(proofs)) => w.u8(7).list(proofs, |w, proof| {
                 w.fixed(proof);
             }),
@@ -479,7 +497,10 @@ impl Answer {
             }),
             4 => Ok(Said::Agreed(Box::new(Agreed::read(r)?))),
             5 => Ok(Said::Entry(Entry::read(r)?)),
-            6 => Ok(Said::Ports(few("ports", r.list("ports", |r| r.u16("port"))?)?)),
+            6 => Ok(Said::Ports {
+                ports: few("ports", r.list("ports", |r| r.u16("port"))?)?,
+                at_gateway: flag(r, "whose ports")?,
+            }),
             7 => Ok(Said::Proofs(provable(r.list("proofs", |r| r.fixed("proof"))?)?)),
             8 => Ok(Said::Errand(Box::new(Errand::read(r)?))),
             9 => Ok(Said::Back(Back::read(r)?)),
@@ -487,6 +508,15 @@ impl Answer {
             other => return Err(invalid("what is said", other)),
         };
         Ok(Self { number, said })
+    }
+}
+
+/// One of two.
+fn flag(r: &mut Reader<'_>, field: &'static str) -> Result<bool, DecodeError> {
+    match r.u8(field)? {
+        0 => Ok(false),
+        1 => Ok(true),
+        other => Err(invalid(field, other)),
     }
 }
 

@@ -46,7 +46,7 @@ pub(crate) struct Launch {
     pub(super) detach: bool,
     /// This is one part of a world whose parts are started by hand, in any order: NAME=2of3 is part 2 of 3. Parts find
     /// each other on this machine, and where its home directory is shared; elsewhere see isthmus join
-    #[arg(long, value_name = "NAME=PARTofPARTS", conflicts_with_all = ["detach", "at", "trace"])]
+    #[arg(long, value_name = "NAME=PARTofPARTS", conflicts_with = "at")]
     pub(super) world: Option<String>,
     /// Jobs that connect to each other (MPI_Comm_connect) and cannot do so directly connect through this ssh
     /// destination, and find there what is published for the user. With --world, the parts find each other there
@@ -127,15 +127,20 @@ impl Launch {
         self.no_stage
     }
 
+    /// Whether the job is to run in the background.
+    pub(crate) fn leaves_terminal(&self) -> bool {
+        self.detach
+    }
+
     /// It is a part of the world that this ticket is for.
     ///
     /// # Errors
     /// It asks for what parts cannot have.
     pub(crate) fn take_ticket(&mut self, ticket: PortName) -> Result<(), JobError> {
         self.ticket = Some(Box::new(ticket));
-        if self.detach || self.at.is_some() || self.trace.is_some() {
-            let error = JobError::new("a part of a world cannot be run with --detach, --at or --trace");
-            return Err(error.hint("run it in the foreground, for example inside tmux"));
+        if let Some(site) = &self.at {
+            let error = JobError::new("a part of a world cannot be run with --at: its launcher is where its user is");
+            return Err(error.hint(format!("run the command with --detach at '{site}'")));
         }
         Ok(())
     }
@@ -150,11 +155,11 @@ impl Launch {
         Ok(match (&self.ticket, part, place) {
             (None, Some(part), Some(Contact::Ssh(place))) => Some(World::Met(part, place)),
             (None, None, Some(Contact::Ssh(_))) => None,
+            (Some(ticket), part, None | Some(Contact::Ssh(_))) => Some(World::Ticket(ticket.clone(), part)),
             (_, _, Some(_)) => {
-                let error = JobError::new("--meet names a place that all parts reach by ssh, and no ticket");
+                let error = JobError::new("--meet names a place that all parts reach by ssh");
                 return Err(error.hint("write --meet HOST as for ssh"));
             }
-            (Some(ticket), part, None) => Some(World::Ticket(ticket.clone(), part)),
             (None, part, None) => part.map(World::Named),
         })
     }
@@ -165,10 +170,6 @@ impl Launch {
     /// It is no ssh destination.
     pub(super) fn meets(&self) -> Result<Option<String>, JobError> {
         let named = || isthmus_settings::MEET.read(std::env::var_os);
-        // The parts of a world meet there first.
-        if self.world.is_some() || self.ticket.is_some() {
-            return Ok(None);
-        }
         match self
             .meet
             .clone()

@@ -209,13 +209,55 @@ fn strangers_are_sent_away_and_hold_nobody_up() {
     bench.assert_clean();
 }
 
+/// Starts a part in the background; the name of its job.
+fn in_background(bench: &Bench, which: &str, what: &str) -> String {
+    let line = format!("run --detach --world ocean={which} -n 1 {} {what}", Bench::fake());
+    let done = finish(bench.command(&line).spawn().unwrap());
+    assert_eq!(done.code(), Some(0), "{done:?}");
+    String::from_utf8(done.output).unwrap().trim().to_owned()
+}
+
+#[test]
+fn parts_in_the_background_answer_while_they_wait_and_keep_what_they_print() {
+    let bench = Bench::new("gatherdetach");
+    let ask = |line: &str| finish(bench.command(line).spawn().unwrap());
+    // It is seen, and ended, before others have come.
+    let first = in_background(&bench, "1of2", "finish");
+    let listed = String::from_utf8(ask("ps --long").output).unwrap();
+    assert!(listed.contains(&first) && listed.contains("waiting"), "{listed}");
+    assert_eq!(ask(&format!("kill {first}")).code(), Some(0));
+    bench.assert_clean();
+    // One command after the other, and no terminal.
+    let parts = ["2of2", "1of2"].map(|which| in_background(&bench, which, "finish"));
+    for (part, rank) in parts.iter().zip([1, 0]) {
+        let attached = ask(&format!("attach {part}"));
+        assert_eq!(attached.code(), Some(0), "{attached:?}");
+        let logs = ask(&format!("logs {part}"));
+        let wanted = format!("rank {rank} of 2 ");
+        assert!(logs.lines().iter().all(|line| line.starts_with(&wanted)), "{logs:?}");
+        assert_eq!(logs.lines().len(), 1, "{logs:?}");
+    }
+    // Whichever part is ended, all end.
+    for ended in [0, 1] {
+        let parts = ["2of2", "1of2"].map(|which| in_background(&bench, which, "hang"));
+        bench.await_processes("fake_process hang", 2);
+        assert_eq!(ask(&format!("kill {}", parts[ended])).code(), Some(0));
+        parts.iter().for_each(|part| drop(ask(&format!("attach {part}"))));
+        bench.assert_clean();
+    }
+}
+
 #[test]
 fn what_parts_cannot_have_is_refused_by_name() {
     let bench = Bench::new("gatherrefusals");
     for (line, why) in [
         ("run --world ocean -n 1", "it does not say which part this is"),
         ("run --world ocean=3of2 -n 1", "there is no part 3 of 2"),
-        ("run --world ocean=1of2 --detach -n 1", "cannot be used with"),
+        ("run --world ocean=1of2 --detach --at lab -n 1", "cannot be used with"),
+        (
+            "join - --detach -n 1",
+            "a ticket that is typed cannot be read in the background",
+        ),
         (
             "run --world ocean=1of2 --site home:1,mpi",
             "cannot run on the machine's own MPI",

@@ -7,7 +7,7 @@ use crate::events::JobEvent;
 use crate::worlds::{self, World};
 use isthmus_job::catalogue::Catalogue;
 use isthmus_job::coallocation::Action;
-use isthmus_job::{JobError, Subjob, Substitute};
+use isthmus_job::{Contact, JobError, Subjob, Substitute};
 use isthmus_wire::boot::Gone;
 use isthmus_wire::grid::ToAgent;
 use isthmus_wire::place::PlaceTable;
@@ -81,7 +81,10 @@ impl Coordinator {
             Ok(world) => {
                 self.tally.begin();
                 if self.shared.options.trace.is_some() {
-                    let number = |site, index| self.machine.subjobs().number_of(site, index);
+                    // Those of other parts are in the traces of these.
+                    let is_part = |site: usize| matches!(self.subjobs[site].contact, Contact::Part(_));
+                    let number_of = |site, index| self.machine.subjobs().number_of(site, index);
+                    let number = |site, index| (!is_part(site)).then(|| number_of(site, index));
                     self.printer.print(Print::Traced(traced(sites, &world.places, number)));
                 }
                 if !self.worlds.have_begun() {
@@ -183,13 +186,17 @@ fn at_place(described: &Subjob, place: &Substitute, catalogue: &Catalogue) -> Re
 }
 
 /// The processes of a world for the trace: number, site and host. `sites`: its subjobs.
-fn traced(sites: &[usize], places: &PlaceTable, number: impl Fn(usize, u32) -> u32) -> Vec<(u32, String, String)> {
+fn traced(
+    sites: &[usize],
+    places: &PlaceTable,
+    number: impl Fn(usize, u32) -> Option<u32>,
+) -> Vec<(u32, String, String)> {
     let name = |place: &isthmus_wire::place::Place, rank: u32| {
         let subjob = places.subjobs.get(place.subjob as usize)?;
         let site = *sites.get(place.subjob as usize)?;
         let host = places.nodes.get(place.node as usize).map_or("", |n| n.host.as_str());
         let index = rank.checked_sub(subjob.first_rank)?;
-        Some((number(site, index), subjob.name.clone(), host.to_owned()))
+        Some((number(site, index)?, subjob.name.clone(), host.to_owned()))
     };
     let all = (0u32..).zip(&places.places);
     all.filter_map(|(rank, place)| name(place, rank)).collect()

@@ -4,10 +4,9 @@
 use super::answering::{answer, answer_all};
 use super::open::{Process, Worth};
 use super::{Coordinator, connecting, spawning};
-use crate::meeting::{Beyond, concerns};
+use crate::meeting::{Spot, concerns, spot};
 use crate::proving::prove;
 use crate::site::broken;
-use isthmus_job::Contact;
 use isthmus_job::coallocation::set_apart;
 use isthmus_wire::grid::ToAgent;
 use isthmus_wire::question::{Answer, Ask, Kind, MAX_OPEN, Question, Refusal, Said, Scope};
@@ -44,7 +43,7 @@ fn consider(job: &mut Coordinator, by: Process, number: u64, ask: Ask) -> Option
             let published = job.names.publish(by, scope, name.clone(), port.clone());
             if published.is_ok() && scope == Scope::User {
                 if let Some(meeting) = &job.meeting {
-                    meeting.ask(by, number, Ask::Publish { scope, name, port }, None);
+                    meeting.ask(by, number, Ask::Publish { scope, name, port }, Spot::default());
                     return None;
                 }
             }
@@ -53,7 +52,7 @@ fn consider(job: &mut Coordinator, by: Process, number: u64, ask: Ask) -> Option
         Ask::Unpublish { scope, name, port } => {
             let taken = job.names.unpublish(by, scope, &name, &port).map(|()| Said::Done);
             if let Some(meeting) = job.meeting.as_ref().filter(|_| taken.is_ok() && concerns(scope)) {
-                meeting.ask(by, number, Ask::Unpublish { scope, name, port }, None);
+                meeting.ask(by, number, Ask::Unpublish { scope, name, port }, Spot::default());
                 return None;
             }
             taken
@@ -70,7 +69,7 @@ fn consider(job: &mut Coordinator, by: Process, number: u64, ask: Ask) -> Option
         Ask::Lookup { scope, name } => {
             let found = job.names.look_up(scope, &name).map(Said::Port);
             if let Some(meeting) = job.meeting.as_ref().filter(|_| found.is_err() && concerns(scope)) {
-                meeting.ask(by, number, Ask::Lookup { scope, name }, None);
+                meeting.ask(by, number, Ask::Lookup { scope, name }, Spot::default());
                 return None;
             }
             found
@@ -92,7 +91,7 @@ fn consider(job: &mut Coordinator, by: Process, number: u64, ask: Ask) -> Option
         }
         ask @ Ask::Prove { .. } if job.meeting.is_some() => {
             if let Some(meeting) = &job.meeting {
-                meeting.ask(by, number, ask, None);
+                meeting.ask(by, number, ask, Spot::default());
             }
             return None;
         }
@@ -108,8 +107,8 @@ fn consider(job: &mut Coordinator, by: Process, number: u64, ask: Ask) -> Option
 /// About ways through the host at which jobs meet: the host answers, or why there are none.
 fn cross(job: &mut Coordinator, by: Process, number: u64, ask: Ask) -> Option<Result<Said, Refusal>> {
     match (place(job, by.0), &job.meeting) {
-        (Ok(at), Some(meeting)) => {
-            meeting.ask(by, number, ask, at);
+        (Ok(spot), Some(meeting)) => {
+            meeting.ask(by, number, ask, spot);
             None
         }
         (Err(why), Some(_)) => {
@@ -142,24 +141,11 @@ fn agree(job: &mut Coordinator, by: Process, number: u64, ask: Ask) {
     answer_all(job, told);
 }
 
-/// Where the processes of a subjob are, to whose ports the ways through the host are to lead; `None`: on this machine.
-fn place(job: &Coordinator, site: usize) -> Result<Option<Beyond>, Refusal> {
-    let subjob = &job.subjobs[site];
-    match (&subjob.contact, &subjob.allocation) {
-        (Contact::Home, None) => Ok(None),
-        (Contact::Ssh(destination), None) => Ok(Some(Beyond {
-            access: job.shared.access.clone(),
-            destination: destination.clone(),
-        })),
-        _ => Err(Refusal::new(
-            Kind::Unable,
-            format!(
-                "ways through the host at which jobs meet lead to the machines that the launcher itself reaches, and not to nodes behind them as \
-                 those of site '{}'",
-                subjob.site
-            ),
-        )),
-    }
+/// Where the ways of a subjob's processes through the host are to lead.
+fn place(job: &Coordinator, site: usize) -> Result<Spot, Refusal> {
+    let gateway = job.crossings.gateway_of(site);
+    let gateway = gateway.map(|(there, port)| (&job.subjobs[there].contact, port));
+    spot(&job.shared.access, &job.subjobs[site], gateway)
 }
 
 fn not_inside() -> Refusal {

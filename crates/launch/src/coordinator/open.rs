@@ -4,11 +4,11 @@
 use isthmus_wire::question::{Answer, MAX_OPEN};
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
-pub(super) use crate::happening::Process;
+pub(crate) use crate::happening::Process;
 
 /// What all processes have asked.
 #[derive(Debug, Default)]
-pub(super) struct Asked {
+pub(crate) struct Asked {
     of: HashMap<Process, Of>,
 }
 
@@ -22,7 +22,7 @@ struct Of {
 
 /// What a question is worth.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Worth {
+pub(crate) enum Worth {
     /// It is to be answered.
     New,
     /// It is being answered.
@@ -34,7 +34,7 @@ pub(super) enum Worth {
 }
 
 impl Asked {
-    pub(super) fn ask(&mut self, process: Process, number: u64) -> Worth {
+    pub(crate) fn ask(&mut self, process: Process, number: u64) -> Worth {
         let of = self.of.entry(process).or_default();
         if of.open.contains(&number) {
             return Worth::Open;
@@ -50,7 +50,7 @@ impl Asked {
     }
 
     /// Whether the process still waits for it.
-    pub(super) fn answer(&mut self, process: Process, answer: &Answer) -> bool {
+    pub(crate) fn answer(&mut self, process: Process, answer: &Answer) -> bool {
         let Some(of) = self.of.get_mut(&process) else {
             return false;
         };
@@ -65,7 +65,7 @@ impl Asked {
     }
 
     /// The process has ended.
-    pub(super) fn forget(&mut self, process: Process) {
+    pub(crate) fn forget(&mut self, process: Process) {
         self.of.remove(&process);
     }
 }

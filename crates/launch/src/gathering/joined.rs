@@ -2,6 +2,8 @@
 //! A part that joins others: it runs the tasks of its own subjobs and passes on what they and the coordinator, which is
 //! in another part, say to each other. What its processes print and read stays here.
 
+use super::waiting::{self, standing};
+use super::ways::{Becomes, Ways};
 use crate::claims::MOST_OUTPUT;
 use crate::console::{Console, Print, Printer};
 use crate::directories::Directories;
@@ -18,14 +20,16 @@ use crate::paths::Opening;
 use crate::shared::Shared;
 use crate::site::Site;
 use crate::staged::SiteContents;
-use crate::{Options, Outcome, Session, control, coordinator};
+use crate::trace::{Clocks, TraceFile};
+use crate::{Options, Outcome, Session, coordinator};
 use isthmus_job::gathering::{WorldPart, come, renamed};
 use isthmus_job::{Job, Subjob};
 use isthmus_reach::Access;
-use isthmus_wire::control::{Reply, Request, Standing};
+use isthmus_wire::control::{Reply, Request};
 use isthmus_wire::gathering::{Begin, FromPart, Said, ToPart, VERSION};
 use isthmus_wire::grid::{FromAgent, Reach, Stream, ToAgent};
 use isthmus_wire::port::PortName;
+use isthmus_wire::question::Question;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -44,7 +48,7 @@ const INSISTING: u32 = 3;
 /// the job is over.
 pub(super) async fn run(
     job: Job,
-    options: Options,
+    mut options: Options,
     mut console: Box<dyn Console>,
     ticket: &PortName,
     part: Option<WorldPart>,
@@ -61,13 +65,14 @@ pub(super) async fn run(
     console.notice(&format!(
         "part {number} of {of} has joined the others; they begin when all are there"
     ));
+    waiting::leave_terminal(&mut options, console.as_mut());
     let (events, mut happening) = mpsc::unbounded_channel();
-    if let Err(error) = coordinator::listen_to_signals(&events) {
+    if let Err(error) = coordinator::listen_to_signals(&events).and_then(|()| waiting::serve(&mut options, &events)) {
         return Outcome::failure(format!("cannot start the launcher: {error}"));
     }
     let begins = tokio::select! {
         begins = all_begin(&mut stream, &job) => begins,
-        signal = interrupted(&mut happening) => return Outcome::interrupted(signal),
+        signal = waiting::interrupted(&job, &mut happening) => return Outcome::interrupted(signal),
     };
     let begins = match begins {
         Ok(begins) => begins,
@@ -76,14 +81,6 @@ pub(super) async fn run(
     match Joined::new(job, options, console, begins, stream, events) {
         Ok((joined, reader)) => joined.run(reader, &mut happening).await,
         Err(outcome) => *outcome,
-    }
-}
-
-async fn interrupted(happening: &mut mpsc::UnboundedReceiver<Event>) -> u32 {
-    loop {
-        if let Some(Event::Interrupt(signal)) = happening.recv().await {
-            return signal;
-        }
     }
 }
 
@@ -177,6 +174,9 @@ struct Own {
     started: bool,
     open: bool,
     unprinted: usize,
+    /// Its host, and how far its clock is from ours, for a trace.
+    host: String,
+    clocks: Clocks,
 }
 
 impl Own {
@@ -201,6 +201,8 @@ struct Joined {
     out: mpsc::UnboundedSender<Vec<u8>>,
     events: mpsc::UnboundedSender<Event>,
     session: Option<Session>,
+    /// Through the host at which jobs meet.
+    ways: Ways,
     interrupts: u32,
     /// How the job has ended.
     verdict: Option<Outcome>,
@@ -225,13 +227,11 @@ impl Joined {
         if let Err(error) = job.with_subjobs(subjobs.clone()) {
             return Err(Box::new(Outcome::refused(error)));
         }
-        let mut session = options.session.take();
-        if let Some(listener) = session.as_mut().and_then(Session::take_listener) {
-            control::serve(listener, events.clone()).map_err(cannot)?;
-        }
+        let session = options.session.take();
         let name = one.job.strip_prefix("isthmus-").unwrap_or(&one.job);
         let files = Files::new(name, &options.directory, options.output.clone(), &subjobs);
-        let printer = Printer::start(console, files, (None, None), events.clone()).map_err(cannot)?;
+        let trace = TraceFile::wanted(options.trace.as_deref()).map_err(cannot)?;
+        let printer = Printer::start(console, files, (trace, None), events.clone()).map_err(cannot)?;
         options.silence = Duration::from_secs(u64::from(one.silence));
         let mut inputs = Inputs::new(options.input);
         let firsts: Vec<u32> = begins.iter().map(|begin| begin.first).collect();
@@ -253,6 +253,7 @@ impl Joined {
             gathered: Default::default(),
             options,
         });
+        let ways = Ways::new(&shared, &events).map_err(cannot)?;
         let mut joined = Self {
             shared,
             subjobs,
@@ -262,6 +263,7 @@ impl Joined {
             out,
             events,
             session,
+            ways,
             interrupts: 0,
             verdict: None,
             ending: None,
@@ -305,6 +307,8 @@ impl Joined {
             started: false,
             open: true,
             unprinted: 0,
+            host: String::new(),
+            clocks: Clocks::default(),
         });
         tokio::spawn(site.run(queue));
     }
@@ -332,7 +336,7 @@ impl Joined {
     /// Whoever coordinates says; nothing: it is gone.
     fn hear(&mut self, body: Option<&[u8]>) {
         match body.map(ToPart::decode) {
-            Some(Ok(ToPart::Tell { subjob, message })) => match self.own.get(subjob as usize) {
+            Some(Ok(ToPart::Tell { subjob, message })) => match self.own.get_mut(subjob as usize) {
                 Some(own) => own.pass(&message),
                 None => self.end(nonsense()),
             },
@@ -374,7 +378,12 @@ impl Joined {
                 // Who asked may be gone.
                 let _ = reply.send(self.answer(&request));
             }
-            Event::Marked | Event::Fetching { .. } | Event::Asking(_) | Event::Typed(_) | Event::Met(_) => {}
+            Event::Met(met) => match self.ways.met(met) {
+                Ok(Some(((site, index), answer))) => self.own[site].send(&ToAgent::Answer { index, answer }),
+                Ok(None) => {}
+                Err(notice) => self.printer.notice(notice),
+            },
+            Event::Marked | Event::Fetching { .. } | Event::Asking(_) | Event::Typed(_) => {}
         }
     }
 
@@ -392,7 +401,10 @@ impl Joined {
             SiteEvent::Progress => Said::Progress,
             SiteEvent::Staging(how) => Said::Staging(how),
             SiteEvent::Serving => Said::Serving,
-            SiteEvent::Hello(hello) => message(&FromAgent::Hello(*hello)),
+            SiteEvent::Hello(hello) => {
+                self.own[site].host.clone_from(&hello.host);
+                message(&FromAgent::Hello(*hello))
+            }
             SiteEvent::Notice(text) => {
                 self.printer.notice_of(&self.subjobs[site].site, &text);
                 return;
@@ -401,15 +413,26 @@ impl Joined {
                 self.own[site].open = false;
                 Said::Closed(failure.problem, failure.hint)
             }
-            SiteEvent::Message(FromAgent::Output { index, stream, bytes }) if stream != Stream::Trace => {
+            SiteEvent::Message(FromAgent::Output { index, stream, bytes }) => {
                 return self.print(site, index, stream, bytes);
             }
             SiteEvent::Message(FromAgent::InputCredit(bytes)) => {
                 return self.inputs.add_credit(site, bytes as usize);
             }
+            SiteEvent::Message(FromAgent::Asked { index, question }) => match self.ask(site, index, question) {
+                Some(question) => message(&FromAgent::Asked { index, question }),
+                None => return,
+            },
             SiteEvent::Message(told) => {
+                match &told {
+                    FromAgent::Pong(number, clock) => self.own[site].clocks.answered(site, *number, *clock),
+                    FromAgent::Gateway(said) => self.ways.overhear(site, said),
+                    FromAgent::Exited(exits) => exits.iter().for_each(|(index, _)| self.ways.forget((site, *index))),
+                    _ => {}
+                }
                 if let FromAgent::Started(_) = &told {
                     self.own[site].started = true;
+                    self.name_traced(site);
                     let runs = |site: usize| self.own[site].started;
                     self.inputs.start(site, runs, &self.events);
                 }
@@ -420,6 +443,25 @@ impl Joined {
         let _ = self.out.send(FromPart::Said { subjob, said }.encode());
     }
 
+    /// What whoever coordinates is to answer.
+    fn ask(&mut self, site: usize, index: u32, question: Question) -> Option<Question> {
+        let own = &self.own[site];
+        match self.ways.hear(&self.shared, &self.subjobs, (site, index), question) {
+            Becomes::Passed(question) => return Some(question),
+            Becomes::Taken(None) => {}
+            Becomes::Taken(Some(answer)) => own.send(&ToAgent::Answer { index, answer }),
+            Becomes::Refused(answer, notice) => {
+                own.send(&ToAgent::Answer { index, answer });
+                self.printer.notice(notice);
+            }
+            Becomes::TooMany(what) => {
+                self.printer.notice_of(&self.subjobs[site].site, &what);
+                own.lost.send_replace(true);
+            }
+        }
+        None
+    }
+
     fn print(&mut self, site: usize, index: u32, stream: Stream, bytes: Vec<u8>) {
         let own = &mut self.own[site];
         own.unprinted = own.unprinted.saturating_add(bytes.len());
@@ -428,13 +470,33 @@ impl Joined {
             own.lost.send_replace(true);
             return;
         }
-        self.printer.print(Print::Output {
-            connection: site,
-            site,
-            rank: own.first.saturating_add(index),
-            stream,
-            bytes,
+        let rank = own.first.saturating_add(index);
+        self.printer.print(match stream {
+            Stream::Trace => Print::Records {
+                connection: site,
+                rank,
+                site: self.subjobs[site].site.clone(),
+                offset: own.clocks.offset(site),
+                bytes,
+            },
+            _ => Print::Output {
+                connection: site,
+                site,
+                rank,
+                stream,
+                bytes,
+            },
         });
+    }
+
+    /// The processes of a subjob have begun, for a trace.
+    fn name_traced(&self, site: usize) {
+        if self.shared.options.trace.is_some() {
+            let (own, subjob) = (&self.own[site], &self.subjobs[site]);
+            let all =
+                (0..subjob.count).map(|index| (own.first.saturating_add(index), subjob.site.clone(), own.host.clone()));
+            self.printer.print(Print::Traced(all.collect()));
+        }
     }
 
     /// Another command on this machine asks.
@@ -442,7 +504,7 @@ impl Joined {
         match request {
             Request::Status => Reply::Status {
                 committed: self.own.iter().all(|own| own.started),
-                subjobs: self.subjobs.iter().map(standing).collect(),
+                subjobs: self.subjobs.iter().map(|subjob| standing(subjob, "part")).collect(),
                 joined: Vec::new(),
             },
             Request::Names => Reply::Names(Vec::new()),
@@ -492,6 +554,7 @@ impl Joined {
         if let Some(session) = self.session {
             session.close(outcome.status, outcome.problem.as_deref(), &outcome.hint);
         }
+        self.ways.end().await;
         self.shared.access.close();
         outcome
     }
@@ -499,15 +562,18 @@ impl Joined {
 
 impl Own {
     /// What whoever coordinates says to the agent. Input comes from here, and so does what is started.
-    fn pass(&self, body: &[u8]) {
+    fn pass(&mut self, body: &[u8]) {
         match ToAgent::decode(body) {
             Ok(ToAgent::End) => self.end(),
+            Ok(ToAgent::Ping(number)) => {
+                self.clocks.ask(number);
+                self.send(&ToAgent::Ping(number));
+            }
             Ok(
                 message @ (ToAgent::Commit(_)
                 | ToAgent::Dismiss
                 | ToAgent::Abort { .. }
                 | ToAgent::Signal(_)
-                | ToAgent::Ping(_)
                 | ToAgent::Gone(_)
                 | ToAgent::Answer { .. }
                 | ToAgent::OutputCredit(_)
@@ -521,16 +587,6 @@ impl Own {
 fn message(message: &FromAgent) -> Said {
     // Without the length that it has on a stream of its own.
     Said::Message(message.encode().split_off(4))
-}
-
-fn standing(subjob: &Subjob) -> Standing {
-    Standing {
-        name: subjob.site.clone(),
-        state: "part".to_owned(),
-        detail: "of a world that was put together by hand".to_owned(),
-        processes: subjob.count,
-        starts: 0,
-    }
 }
 
 async fn write(mut writer: tokio::io::WriteHalf<DuplexStream>, mut queue: mpsc::UnboundedReceiver<Vec<u8>>) {

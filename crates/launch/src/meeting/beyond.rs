@@ -7,17 +7,27 @@
 //!    process listens  <--- ssh -L: a socket here  <--- door  <---------------
 //!    process dials  ---> ssh -R: a port there ---> crossing  --------------->
 //! ```
+//! Where the process is on a node behind that site's machine, these ports are those of the machine, and the gateway of
+//! the local area, which is there, leads from them to the node and back ([`isthmus_wire::gate`]).
+//!
 //! Ways belong to that connection: when it has broken, those to a process that listens are made again when somebody
 //! comes, those for a process that dials when it asks again.
 
+use isthmus_job::{Contact, Subjob};
 use isthmus_reach::Access;
+use isthmus_wire::entry::knock;
+use isthmus_wire::gate::{HERE, Key};
+use isthmus_wire::question::{Kind, Refusal};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader, copy_buf};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader, copy_buf};
 use tokio::net::{TcpStream, UnixStream};
 
 /// Bytes that are passed on at once.
 pub(super) const PIECE: usize = 128 << 10;
+/// How long a gateway may take to reach a process.
+const ANSWER: Duration = Duration::from_secs(6);
 
 /// A site that this launcher reaches by ssh.
 #[derive(Clone, Debug)]
@@ -60,12 +70,58 @@ fn back(port: u16) -> String {
     format!("127.0.0.1:0:127.0.0.1:{port}")
 }
 
+/// The machine to which the ways of a process lead.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Spot {
+    /// The site; `None`: it is this machine.
+    pub(crate) at: Option<Beyond>,
+    /// The process is on a node that only the gateway on that machine reaches, which listens at this port.
+    pub(crate) gateway: Option<u16>,
+}
+
+/// Where the ways of processes of a subjob are to lead; `gateway`: the machine that has the one of their local area,
+/// and its port.
+pub(crate) fn spot(access: &Arc<Access>, subjob: &Subjob, gateway: Option<(&Contact, u16)>) -> Result<Spot, Refusal> {
+    let at = |contact: &Contact| match contact {
+        Contact::Home => Some(None),
+        Contact::Ssh(destination) => Some(Some(Beyond {
+            access: access.clone(),
+            destination: destination.clone(),
+        })),
+        Contact::Part(_) => None,
+    };
+    let spot = match (&subjob.allocation, gateway) {
+        (None, _) => at(&subjob.contact).map(|at| Spot { at, gateway: None }),
+        (Some(_), Some((contact, port))) => at(contact).map(|at| Spot {
+            at,
+            gateway: Some(port),
+        }),
+        (Some(_), None) => None,
+    };
+    spot.ok_or_else(|| {
+        let why = format!(
+            "ways through the host at which jobs meet lead to nodes of a scheduler by the gateway of their site, and site \
+             '{}' has none that this launcher reaches (leave out path=direct)",
+            subjob.site
+        );
+        Refusal::new(Kind::Unable, why)
+    })
+}
+
 /// Where a process listens.
 #[derive(Clone, Debug)]
-pub(super) enum Inside {
-    /// At a port of this machine.
+pub(super) struct Inside {
+    pub(super) port: Port,
+    /// What is knocked with there: it is the gateway's port.
+    pub(super) knock: Option<Key>,
+}
+
+/// A port to which connections are made.
+#[derive(Clone, Debug)]
+pub(super) enum Port {
+    /// Of this machine.
     Here(u16),
-    /// At one of another machine, to which a socket here leads.
+    /// Of another machine, to which a socket here leads.
     There(Arc<There>),
 }
 
@@ -85,6 +141,26 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 impl Inside {
     /// The process; `None`: nobody listens.
     pub(super) async fn connect(&self) -> Option<Box<dyn Stream>> {
+        let mut stream = self.port.connect().await?;
+        if let Some(key) = &self.knock {
+            stream.write_all(&knock(key)).await.ok()?;
+            let answer = tokio::time::timeout(ANSWER, stream.read_u8()).await;
+            answer.ok()?.ok().filter(|said| *said == HERE)?;
+        }
+        Some(stream)
+    }
+
+    /// It is not needed any more.
+    pub(super) fn end(&self) {
+        if let Port::There(there) = &self.port {
+            let there = Arc::clone(there);
+            tokio::spawn(async move { there.end().await });
+        }
+    }
+}
+
+impl Port {
+    async fn connect(&self) -> Option<Box<dyn Stream>> {
         match self {
             Self::Here(port) => {
                 let stream = TcpStream::connect(("127.0.0.1", *port)).await.ok()?;
@@ -98,16 +174,6 @@ impl Inside {
                 there.make().await.ok()?;
                 Some(Box::new(UnixStream::connect(&there.path).await.ok()?))
             }
-        }
-    }
-}
-
-impl Inside {
-    /// It is not needed any more.
-    pub(super) fn end(&self) {
-        if let Self::There(there) = self {
-            let there = Arc::clone(there);
-            tokio::spawn(async move { there.end().await });
         }
     }
 }
@@ -163,11 +229,15 @@ mod tests {
             )),
             destination: "lab".to_owned(),
         };
-        let inside = Inside::There(Arc::new(There {
+        let there = There {
             site: site.clone(),
             port: 9,
             path: place.path().join("in"),
-        }));
+        };
+        let inside = Inside {
+            port: Port::There(Arc::new(there)),
+            knock: None,
+        };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         runtime.expect("threads").block_on(async {
             assert_eq!(site.port_to(7).await, Ok(40001));

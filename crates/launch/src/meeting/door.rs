@@ -113,12 +113,15 @@ async fn answer(listener: TcpListener, entries: Entries) {
             };
             let known = locked(&entries).get(&key).cloned();
             let Ok(_guest) = guests.try_acquire_owned() else { return };
-            let inside = match known {
+            let inside = match &known {
                 Some((_, inside)) => inside.connect().await,
                 None => None,
             };
             let Some(inside) = inside else {
-                let _ = stream.write_all(&[GONE]).await;
+                // A gateway may have ended, and there will be another one: whoever wants to the process tries again.
+                if known.is_none_or(|(_, inside)| inside.knock.is_none()) {
+                    let _ = stream.write_all(&[GONE]).await;
+                }
                 return;
             };
             if stream.write_all(&[HERE]).await.is_ok() {
@@ -130,6 +133,7 @@ async fn answer(listener: TcpListener, entries: Entries) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::beyond::Port;
     use super::*;
     use isthmus_wire::entry::knock;
     use tokio::net::TcpStream;
@@ -150,7 +154,11 @@ mod tests {
         let door = Door::open().expect("a port");
         let inside = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
         let port = inside.local_addr().expect("it has one").port();
-        door.let_in((0, 1), [1; 16], Inside::Here(port)).expect("there is room");
+        let here = |port, knock| Inside {
+            port: Port::Here(port),
+            knock,
+        };
+        door.let_in((0, 1), [1; 16], here(port, None)).expect("there is room");
         let mut idle = Vec::new();
         for _ in 0..300 {
             idle.push(
@@ -170,12 +178,37 @@ mod tests {
         );
         door.close((0, 1), &[1; 16]);
         assert_eq!(says(door.port(), &knock(&[1; 16])).await, Some(GONE), "an old one");
-        door.let_in((0, 1), [3; 16], Inside::Here(port)).expect("there is room");
+        door.let_in((0, 1), [3; 16], here(port, None)).expect("there is room");
         door.forget((0, 1));
         assert_eq!(
             says(door.port(), &knock(&[3; 16])).await,
             Some(GONE),
             "its process has ended"
         );
+        // Behind a gateway: it hears the key that was given for it, and who is not let in there hears nothing.
+        let gateway = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
+        let port = gateway.local_addr().expect("it has one").port();
+        door.let_in((0, 1), [4; 16], here(port, Some([5; 16])))
+            .expect("there is room");
+        let answers = async {
+            for answer in [HERE, GONE] {
+                let (mut stream, _) = gateway.accept().await.expect("it is open");
+                let mut heard = [0; KNOCK];
+                stream.read_exact(&mut heard).await.expect("a knock");
+                assert_eq!(knocked(&heard), Some([5; 16]));
+                stream.write_u8(answer).await.expect("it is open");
+            }
+        };
+        let comers = async {
+            assert_eq!(says(door.port(), &knock(&[4; 16])).await, Some(HERE));
+            assert_eq!(
+                says(door.port(), &knock(&[4; 16])).await,
+                None,
+                "the gateway turns it away"
+            );
+        };
+        tokio::join!(answers, comers);
+        drop(gateway);
+        assert_eq!(says(door.port(), &knock(&[4; 16])).await, None, "there is none now");
     }
 }

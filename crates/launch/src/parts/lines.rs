@@ -142,6 +142,11 @@ impl Gathered {
         Self { held, ..self }
     }
 
+    /// The job has no part that another launcher has.
+    pub(crate) fn is_empty(&self) -> bool {
+        lock(&self.parts).is_empty()
+    }
+
     /// Users of other parts may want the end: `interrupt` hears by which signal.
     pub(crate) fn hear_interrupts(&self, interrupt: impl Fn(u32) + Clone + Send + 'static) {
         for mut part in std::mem::take(&mut *lock(&self.interrupts)) {

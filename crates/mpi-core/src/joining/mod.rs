@@ -36,8 +36,8 @@ use crate::world::World;
 mod leave;
 
 pub use crate::meeting::reach::{
-    Contact, Crossing, Exchange, Held, Outcome, Passage, Prepared, Reach, ReachOf, Reacher, Sealed, Start, Started,
-    Ways,
+    Contact, Crossing, Door, Exchange, Held, Outcome, Passage, Prepared, Reach, ReachOf, Reacher, Sealed, Start,
+    Started, Ways,
 };
 pub use leave::{disconnect, is_alone, part, stay_connected, wait_for_all};
 

@@ -33,10 +33,10 @@ pub trait Reacher: Send + Sync {
     fn seal(&self, requests: &[&[u8]]) -> Outcome<Sealed>;
 
     /// How others come to a TCP port of this process through the host at which its job meets others; `None`: it meets
-    /// at none.
-    fn enter(&self, port: u16) -> Outcome<Option<Entry>>;
+    /// at none. `gate`: how they come to it through the gateway of its local area.
+    fn enter(&self, port: u16, gate: Option<&Gate>) -> Outcome<Option<Entry>>;
 
-    /// Ports of this machine that lead through that host to others.
+    /// Ways that lead through that host to others.
     fn cross(&self, entries: &[Entry]) -> Outcome<Crossing>;
 
     /// How others come to a TCP port of this process through the gateway of its local area, as long as what is given is
@@ -61,10 +61,13 @@ pub trait Reacher: Send + Sync {
     fn show(&self, meeting: [u8; 16], with: Vec<Group>) -> Option<Held>;
 }
 
-/// Ports of this machine that lead to processes of another job, as long as this lives.
+/// Where a connection is made, and what is knocked with there: with nothing at a port of this machine.
+pub type Door = (SocketAddr, Option<Key>);
+
+/// Ways that lead to processes of another job, as long as this lives.
 pub struct Crossing {
-    /// One for each entry.
-    pub ports: Vec<u16>,
+    /// For each entry, where to try.
+    pub doors: Vec<Vec<Door>>,
     /// What keeps them.
     pub held: Held,
 }

@@ -16,6 +16,7 @@ use isthmus_engine::{Engine, Policy, Setup, Shared};
 use isthmus_transport::memory::{Memory, Options, network};
 use isthmus_transport::{Peer, Processes};
 use isthmus_wire::entry::Entry;
+use isthmus_wire::gate::Gate;
 use isthmus_wire::place::{self, Node, Place, PlaceTable, Subjob};
 
 /// A job of one machine.
@@ -80,7 +81,7 @@ impl Reacher for Near {
         })
     }
 
-    fn enter(&self, _port: u16) -> Outcome<Option<Entry>> {
+    fn enter(&self, _port: u16, _gate: Option<&Gate>) -> Outcome<Option<Entry>> {
         Ok(None)
     }
 

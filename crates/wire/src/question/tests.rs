@@ -18,7 +18,7 @@ fn asks() -> Vec<Ask> {
             keys: vec![("wdir".into(), "/tmp".into())],
         }],
     });
-    all.push(Ask::Enter { port: 4711 });
+    all.extend([None, Some([5; 16])].map(|gate| Ask::Enter { port: 4711, gate }));
     all.push(Ask::Cross {
         entries: vec![crate::entry::sample(); 2],
     });
@@ -62,7 +62,10 @@ fn questions_and_answers_survive_the_wire_and_their_truncations_do_not() {
             processes: vec![2, 0],
         }),
         Ok(Said::Entry(crate::entry::sample())),
-        Ok(Said::Ports(vec![40001, 40002])),
+        Ok(Said::Ports {
+            ports: vec![40001, 40002],
+            at_gateway: true,
+        }),
         Ok(Said::Proofs(vec![[3; 16]; 2])),
         Ok(Said::Told(vec![1, 2])),
         Ok(Said::Port("p".repeat(MAX_PORT))),
