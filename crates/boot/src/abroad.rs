@@ -3,17 +3,21 @@
 //!
 //! Each meeting has transports of its own: a listener, a key and a certificate of an authority that is made for it. So
 //! a job that never left its node, or was started without a launcher, can be joined too, and what is lost with one job
-//! leaves the others alone. Connections are made when the first message goes.
+//! leaves the others alone. Connections are made when the first message goes. Processes of one node talk in memory that
+//! one of them has made for the meeting.
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::time::Duration;
 
 use isthmus_core::joining::{
-    Contact, Crossing, Held, Outcome, Passage, Prepared, Reach, Reacher, Sealed, Start, Started,
+    Contact, Crossing, Held, Hindrance, Outcome, Passage, Prepared, Reach, Reacher, Sealed, Start, Started,
 };
 use isthmus_core::world::World;
+use isthmus_engine::retire_transport;
 use isthmus_identity::{Authority, Identity, KeyPair, MAX_VALIDITY, shown_at};
 use isthmus_net::{Config, Doors, Gatekeeper, Listener};
+use isthmus_shm::{Brought, Company, ShmError, ShmTransport};
 use isthmus_stage::keyring;
 use isthmus_wire::entry::{Entry, MAX_ENTRIES};
 use isthmus_wire::gate::{Gate, Key};
@@ -28,8 +32,13 @@ use crate::gates;
 pub use crate::reaching::{addresses, listener, random};
 use crate::reaching::{dial_time, is_behind_gateway};
 use crate::rendezvous::Agent;
+use crate::saying::say;
 
-/// Reaches others by sockets.
+/// How long the launcher has time to tell of the death of a process of this node, and why it has ended, before this
+/// process tells that it is gone.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// Reaches others by sockets, and in memory.
 pub(crate) struct Sockets {
     world: Weak<World>,
     /// Where the job meets others at a host: whom the launcher is asked by for ways through it.
@@ -40,6 +49,8 @@ pub(crate) struct Sockets {
     gates: Option<Arc<Gatekeeper>>,
     /// Who is told of meetings: the launcher, if there is one.
     seen_by: Option<Teller>,
+    /// Why this process has shared no memory with some that it has met, the first time.
+    apart: OnceLock<String>,
 }
 
 /// Whom a process asks for ways through the host at which its job meets others, and for proofs.
@@ -98,6 +109,8 @@ struct Listening {
     launcher: Option<Launcher>,
     gate: Option<(Gate, Held)>,
     gates: Option<Arc<Gatekeeper>>,
+    memory: Option<Brought>,
+    has_launcher: bool,
 }
 
 fn said(error: impl std::fmt::Display) -> String {
@@ -123,12 +136,21 @@ impl Sockets {
             keeper,
             gates,
             seen_by: agent.map(|agent| Teller::of(agent)),
+            apart: OnceLock::new(),
         })
     }
 }
 
+impl Sockets {
+    /// Memory for a meeting; `None`: this process shares none.
+    fn memory(&self) -> Option<Brought> {
+        let made = random().and_then(|token| Brought::new(token).map_err(said));
+        made.inspect_err(|why| self.apart(why)).ok()
+    }
+}
+
 impl Reacher for Sockets {
-    fn prepare(&self) -> Outcome<Box<dyn Prepared>> {
+    fn prepare(&self, shares: bool) -> Outcome<Box<dyn Prepared>> {
         let key = KeyPair::generate().map_err(said)?;
         let listener = listener().map_err(said)?;
         // Without an entry it may still be reached directly, and the launcher has told the user.
@@ -153,7 +175,16 @@ impl Reacher for Sockets {
             gate,
             gates: self.gates.clone(),
             launcher: self.launcher.clone(),
+            memory: shares.then(|| self.memory()).flatten(),
+            has_launcher: self.keeper.is_some(),
         }))
+    }
+
+    fn apart(&self, why: &str) {
+        let is_first = self.apart.set(why.to_owned()).is_ok();
+        if is_first && isthmus_settings::STATS.read(std::env::var_os) {
+            say(&format!("processes of this node that have met talk by TCP: {why}"));
+        }
     }
 
     fn seal(&self, requests: &[&[u8]]) -> Outcome<Sealed> {
@@ -296,6 +327,31 @@ fn with_crossing(
     (Arc::new(table), knocked, Some(crossing))
 }
 
+/// Enters the memory of those of this node that this process gets to know; `None`: there are none.
+fn share(brought: Brought, start: &Start<'_>, grace: Duration) -> Result<Option<ShmTransport>, ShmError> {
+    let ranks = 0..start.places.places.len() as u32;
+    let peers: Vec<u32> = ranks.filter(|&rank| (start.reach)(rank) == Some(Reach::Node)).collect();
+    if peers.is_empty() {
+        return Ok(None);
+    }
+    // Those that know each other already have a place there, too: all members find the same places.
+    let node = brought.memory().node;
+    let members = (0..).zip(&start.memories);
+    let members =
+        members.filter_map(|(rank, memory)| Some((rank, memory.as_ref().filter(|memory| memory.node == node)?)));
+    let members: Vec<_> = members.collect();
+    let me = members.iter().position(|(rank, _)| *rank == start.me);
+    let processes = start.engine.lock().processes().clone();
+    let company = Company {
+        me: me.unwrap_or(usize::MAX),
+        members,
+        peers,
+        processes,
+        grace,
+    };
+    ShmTransport::met(brought, company).map(Some)
+}
+
 impl Prepared for Listening {
     fn contact(&self) -> Contact {
         Contact {
@@ -310,10 +366,43 @@ impl Prepared for Listening {
             request: self.request.clone(),
             entry: self.entry.as_ref().map(|(entry, _)| entry.clone()),
             gate: self.gate.as_ref().map(|(gate, _)| gate.clone()),
+            memory: self.memory.as_ref().map(Brought::memory),
         }
     }
 
-    fn start(self: Box<Self>, start: Start<'_>) -> Outcome<Started> {
+    fn start(mut self: Box<Self>, start: Start<'_>) -> Result<Started, Hindrance> {
+        let memory = self.memory.take();
+        // Without a launcher nobody else tells of deaths.
+        let grace = if self.has_launcher { GRACE } else { Duration::ZERO };
+        let shared = memory.map(|memory| share(memory, &start, grace)).transpose();
+        let shared = shared.map_err(|error| Hindrance::Memory(said(error)))?.flatten();
+        let engine = start.engine;
+        let node = shared.map(|shared| engine.add_transport(Box::new(shared))).transpose();
+        let node = node.map_err(said)?;
+        let mut ranks = 0..start.places.places.len() as u32;
+        let goes_out = ranks.any(|rank| matches!((start.reach)(rank), Some(Reach::Near | Reach::Far)));
+        let connected = match goes_out {
+            true => self.connect(start),
+            false => Ok(Started::default()),
+        };
+        match connected {
+            Ok(mut started) => {
+                started.ways.node = node;
+                Ok(started)
+            }
+            Err(why) => {
+                if let Some(node) = node {
+                    drop(retire_transport(&mut engine.lock(), node, &why));
+                }
+                Err(why.into())
+            }
+        }
+    }
+}
+
+impl Listening {
+    /// Transports to those that memory does not reach.
+    fn connect(self, start: Start<'_>) -> Outcome<Started> {
         let (places, knocked, crossing) = with_crossing(&start, self.launcher.as_ref(), self.gates.as_ref());
         let (mut doors, passage) = gates::doors(&start, self.gates.as_ref());
         for (rank, some) in knocked {
@@ -329,7 +418,7 @@ impl Prepared for Listening {
             dial_time: dial_time(&places),
             places,
             reach: Arc::new(move |rank| match reach(rank.0) {
-                None => isthmus_net::Reach::Otherwise,
+                None | Some(Reach::Node) => isthmus_net::Reach::Otherwise,
                 Some(Reach::Near) => isthmus_net::Reach::Tcp,
                 Some(Reach::Far) => isthmus_net::Reach::Tls,
             }),

@@ -20,6 +20,7 @@ mod reaching;
 pub mod rendezvous;
 mod routes;
 mod running;
+mod saying;
 mod survey;
 mod trace;
 mod traffic;

@@ -4,7 +4,6 @@
 mod ending;
 mod launcher;
 
-use std::io::Write;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -33,6 +32,7 @@ use crate::origin::Origin;
 use crate::reaching::{self, dial_time};
 use crate::rendezvous::{Agent, Invitation, path_of};
 use crate::routes::{TransportKind, node_peers, peer_of, reach, way};
+use crate::saying::say;
 use crate::survey::{self, Survey};
 use crate::trace::Recorder;
 use crate::traffic;
@@ -559,11 +559,6 @@ fn representation() -> Representation {
 
 fn host_name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
-}
-
-fn say(text: &str) {
-    // One call of the system: messages of other processes cannot come between.
-    let _ = std::io::stderr().write_all(format!("isthmus: {text}\n").as_bytes());
 }
 
 /// `ISTHMUS_STATS=1` without a launcher that would print them.

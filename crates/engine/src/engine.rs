@@ -182,6 +182,10 @@ impl Engine {
         let own = me.map_or(Peer::NONE, |me| first.plus(me));
         for (at, (&route, level)) in (0..).zip(newcomers.routes.iter().zip(levels(&newcomers.levels))) {
             let peer = first.plus(at);
+            let transport = self.core.transports.get_mut(usize::from(route));
+            if let Some(transport) = transport.filter(|_| peer != own) {
+                transport.meet(peer, ranks.start + at);
+            }
             let known = met(&self.core.transports, peer, route, level, peer == own, *contexts);
             state.meet(known);
         }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The named pipes that wake a sleeping process: `bell.<slot>` in the node's directory.
+//! The named pipes that wake a sleeping process: `bell.<slot>` in the node's directory. In a meeting they have no
+//! names, and are opened by way of the processes that have them ([`crate::brought`]).
 //!
 //! A process opens its own pipe when it joins, and those of others when it first has to wake them: they exist
 //! then, because only a process that has made its pipe can sleep. All are opened for reading and
@@ -12,16 +13,57 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
+use crate::brought::BellOf;
 use crate::error::ShmError;
 
 /// The pipes of the node, seen from one process.
 pub(crate) struct Doorbells {
-    directory: PathBuf,
+    place: Place,
     own: OwnedFd,
     others: Vec<Option<OwnedFd>>,
 }
 
+/// Where pipes are.
+enum Place {
+    Directory(PathBuf),
+    /// At processes, by slot.
+    Processes(Vec<BellOf>),
+}
+
+impl Place {
+    fn open(&self, slot: usize) -> rustix::io::Result<OwnedFd> {
+        match self {
+            Self::Directory(directory) => open(&path_of(directory, slot)),
+            Self::Processes(all) => all.get(slot).ok_or(Errno::NOENT)?.open(),
+        }
+    }
+
+    /// Why one cannot be rung.
+    fn explain(&self, slot: usize, error: Errno) -> String {
+        let path = match self {
+            Self::Directory(directory) => path_of(directory, slot),
+            Self::Processes(all) => all.get(slot).map(BellOf::path).unwrap_or_default(),
+        };
+        match (error, self) {
+            (Errno::NOENT, Self::Directory(_)) => format!(
+                "its doorbell {} is gone; the job is ending, or something cleans up that directory during the job",
+                path.display()
+            ),
+            (other, _) => format!("its doorbell {} cannot be rung: {other}", path.display()),
+        }
+    }
+}
+
 impl Doorbells {
+    /// Those of processes that have met.
+    pub(crate) fn of(own: OwnedFd, all: Vec<BellOf>) -> Self {
+        Self {
+            own,
+            others: std::iter::repeat_with(|| None).take(all.len()).collect(),
+            place: Place::Processes(all),
+        }
+    }
+
     /// Makes the pipe of `slot`.
     pub(crate) fn make(directory: &Path, slot: usize, processes: usize) -> Result<Self, ShmError> {
         let path = path_of(directory, slot);
@@ -46,7 +88,7 @@ impl Doorbells {
         }
         let others = std::iter::repeat_with(|| None).take(processes).collect();
         Ok(Self {
-            directory: directory.to_owned(),
+            place: Place::Directory(directory.to_owned()),
             own,
             others,
         })
@@ -65,7 +107,7 @@ impl Doorbells {
     /// Wakes `slot`. An error says why it cannot be woken, now or ever.
     #[cold]
     pub(crate) fn wake(&mut self, slot: usize) -> Result<(), String> {
-        self.try_wake(slot).map_err(|e| explain(&self.directory, slot, e))
+        self.try_wake(slot).map_err(|e| self.place.explain(slot, e))
     }
 
     fn try_wake(&mut self, slot: usize) -> rustix::io::Result<()> {
@@ -81,12 +123,11 @@ impl Doorbells {
     }
 
     fn open_other(&mut self, slot: usize) -> rustix::io::Result<OwnedFd> {
-        let path = path_of(&self.directory, slot);
-        match open(&path) {
+        match self.place.open(slot) {
             // Out of descriptors: those of the others can be opened again when they are needed.
             Err(Errno::MFILE | Errno::NFILE) => {
                 self.others.iter_mut().for_each(|other| *other = None);
-                open(&path)
+                self.place.open(slot)
             }
             other => other,
         }
@@ -103,15 +144,4 @@ fn open(path: &Path) -> rustix::io::Result<OwnedFd> {
         OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOFOLLOW,
         Mode::empty(),
     )
-}
-
-fn explain(directory: &Path, slot: usize, error: Errno) -> String {
-    let path = path_of(directory, slot);
-    match error {
-        Errno::NOENT => format!(
-            "its doorbell {} is gone; the job is ending, or something cleans up that directory during the job",
-            path.display()
-        ),
-        other => format!("its doorbell {} cannot be rung: {other}", path.display()),
-    }
 }

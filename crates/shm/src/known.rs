@@ -205,7 +205,7 @@ impl Slabs {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::segment::Geometry;
+    use crate::geometry::Geometry;
 
     #[test]
     fn a_process_sleeps_in_a_slab_once_and_nowhere_when_it_is_awake() {

@@ -52,9 +52,17 @@ mod ring;
 mod sync;
 
 #[cfg(not(loom))]
+mod brought;
+#[cfg(not(loom))]
+mod company;
+#[cfg(not(loom))]
 mod doorbell;
 #[cfg(not(loom))]
 mod error;
+#[cfg(not(loom))]
+mod file;
+#[cfg(not(loom))]
+mod geometry;
 #[cfg(not(loom))]
 mod known;
 #[cfg(not(loom))]
@@ -77,12 +85,18 @@ mod together;
 mod transport;
 #[cfg(not(loom))]
 mod view;
+#[cfg(not(loom))]
+mod vigil;
 
 #[cfg(not(loom))]
 pub use assist::fuzz_desk;
 #[cfg(not(loom))]
+pub use brought::Brought;
+#[cfg(not(loom))]
+pub use company::Company;
+#[cfg(not(loom))]
 pub use error::ShmError;
 #[cfg(not(loom))]
-pub use segment::{Geometry, MAX_PROCESSES};
+pub use geometry::{Geometry, MAX_PROCESSES};
 #[cfg(not(loom))]
 pub use transport::ShmTransport;

@@ -23,103 +23,19 @@ use std::ops::Deref;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, FallocateFlags, FileType, Mode, OFlags};
+use isthmus_transport::meeting::ENLARGE;
+use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags};
 
 use crate::assist::Desk;
 use crate::bell::{Bell, WORDS};
 use crate::error::ShmError;
-use crate::ring::{Control, HEADER, HEADER_WORDS, LINE, Memory, longest_payload};
-use crate::slabs::{Cells, InUse, SLABS, SlabHeader};
+use crate::file::{check_file, create, fingerprint, open_existing, reserve, system};
+use crate::geometry::{BLOCK_BYTES, Geometry, MAGIC, PAGE, VERSION};
+use crate::ring::{Control, HEADER, HEADER_WORDS, LINE, Memory};
+use crate::slabs::{InUse, SlabHeader};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
-
-/// Most processes of one job on one node.
-pub const MAX_PROCESSES: usize = 64 * WORDS;
-
-const _: () = assert!(MAX_PROCESSES == isthmus_wire::boot::MAX_NODE_PROCESSES as usize);
-
-const MAGIC: u64 = u64::from_le_bytes(*b"isthmshm");
-/// Changes with every change of the layout.
-const VERSION: u32 = 13;
-const PAGE: usize = 4096;
-const BLOCK_BYTES: usize = 1024;
-
-/// Sizes that follow from the number of processes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Geometry {
-    processes: usize,
-    ring_bytes: usize,
-    slab_bytes: usize,
-    /// How many slabs there are.
-    pub(crate) slabs: usize,
-    /// Where the slabs begin.
-    slabs_at: usize,
-}
-
-impl Geometry {
-    /// For that many processes on the node, 1 to [`MAX_PROCESSES`].
-    ///
-    /// A ring as large as a core's second cache is best: data that one core has written leave its cache before the
-    /// other one reads them, which is twice as fast as fetching them from there (measured). More processes get smaller
-    /// rings, so that together they take no more memory than containers usually have (64 MiB for 16 processes, all
-    /// pairs busy), and that the address space of the segment stays below 20 GiB.
-    pub fn new(processes: usize) -> Option<Self> {
-        let kib = match processes {
-            1..=4 => 1024,
-            5..=8 => 512,
-            9..=16 => 256,
-            17..=64 => 64,
-            65..=256 => 32,
-            257..=MAX_PROCESSES => 16,
-            _ => return None,
-        };
-        Some(Self {
-            processes,
-            ring_bytes: kib * 1024,
-            slab_bytes: Cells::most_bytes(processes),
-            // Of many processes they take much address space.
-            slabs: if processes > 256 { SLABS / 2 } else { SLABS },
-            slabs_at: (PAGE + processes * BLOCK_BYTES).next_multiple_of(PAGE),
-        })
-    }
-
-    /// Bytes of address space.
-    pub fn total_bytes(&self) -> usize {
-        self.rings_at() + self.processes * self.processes * self.ring_bytes
-    }
-
-    /// Longest payload of a frame: short enough that the receiver has much to do while the sender writes the next one.
-    #[inline]
-    pub fn frame_bytes(&self) -> usize {
-        longest_payload(self.data_bytes()).min((self.ring_bytes / 16).max(16 * 1024))
-    }
-
-    pub(crate) fn processes(&self) -> usize {
-        self.processes
-    }
-
-    fn data_bytes(&self) -> usize {
-        self.ring_bytes - size_of::<Control>()
-    }
-
-    fn slab_at(&self, slab: usize) -> usize {
-        self.slabs_at + slab * self.slab_bytes
-    }
-
-    fn rings_at(&self) -> usize {
-        self.slab_at(self.slabs)
-    }
-
-    /// Bytes at the beginning that have memory from the beginning.
-    fn reserved_bytes(&self) -> usize {
-        self.slabs_at + Cells::of(self.processes).middle_start()
-    }
-
-    fn ring_at(&self, reader: usize, writer: usize) -> usize {
-        self.rings_at() + (reader * self.processes + writer) * self.ring_bytes
-    }
-}
 
 /// First page of the file.
 #[repr(C)]
@@ -212,6 +128,8 @@ pub(crate) struct Segment {
     geometry: Geometry,
     file: OwnedFd,
     path: PathBuf,
+    /// The file has its path as a name until all have joined.
+    named: bool,
 }
 
 // SAFETY: the mapping is not bound to a thread, and everything in it is reached through atomics or through
@@ -230,12 +148,23 @@ impl Segment {
             None => create(path, job, slot, geometry)?,
         };
         check_file(&file, path, geometry)?;
-        let length = geometry.total_bytes();
+        let segment = Self::map(file, path, geometry, true)?;
+        segment.check_header(job)?;
+        Ok(segment)
+    }
+
+    /// Maps a file without a name that has been [made](crate::brought) and looked at; `path`: what it is called.
+    pub(crate) fn of(file: OwnedFd, path: &Path, geometry: Geometry) -> Result<Self, ShmError> {
+        reserve(&file, path, geometry)?;
+        Self::map(file, path, geometry, false)
+    }
+
+    fn map(file: OwnedFd, path: &Path, geometry: Geometry, named: bool) -> Result<Self, ShmError> {
         // SAFETY: a new mapping at an address of the kernel's choice touches nothing that exists.
         let mapped = unsafe {
             rustix::mm::mmap(
                 std::ptr::null_mut(),
-                length,
+                geometry.total_bytes(),
                 ProtFlags::READ | ProtFlags::WRITE,
                 MapFlags::SHARED,
                 &file,
@@ -243,14 +172,13 @@ impl Segment {
             )
         };
         let base = mapped.map_err(|e| system("map the shared memory file", path, e))?;
-        let segment = Self {
+        Ok(Self {
             base: base.cast(),
             geometry,
             file,
             path: path.to_owned(),
-        };
-        segment.check_header(job)?;
-        Ok(segment)
+            named,
+        })
     }
 
     /// Takes the slot, fills in who we are, and counts this process in. The last one removes the name of the file.
@@ -272,7 +200,7 @@ impl Segment {
         }
         block.state.store(STATE_PRESENT, Ordering::Release);
         let before = self.header().joined.fetch_add(1, Ordering::AcqRel);
-        if before as usize + 1 == self.geometry.processes {
+        if self.named && before as usize + 1 == self.geometry.processes() {
             match rustix::fs::unlink(&self.path) {
                 // The agent may have been faster when the job is ending.
                 Ok(()) | Err(Errno::NOENT) => {}
@@ -291,10 +219,18 @@ impl Segment {
         &self.path
     }
 
+    /// What helps where there is no memory behind the file.
+    pub(crate) fn hint(&self) -> &'static str {
+        match self.named {
+            true => ENLARGE,
+            false => "; the machine, or what this job may have of it, has no memory left",
+        }
+    }
+
     /// The block of a slot below the number of processes.
     #[inline]
     pub(crate) fn block(&self, slot: usize) -> &Block {
-        assert!(slot < self.geometry.processes, "no such slot");
+        assert!(slot < self.geometry.processes(), "no such slot");
         let at = PAGE + slot * BLOCK_BYTES;
         // SAFETY: inside the mapping (the slot was checked).
         let block = unsafe { self.base.add(at) }.cast::<Block>();
@@ -356,7 +292,7 @@ impl Segment {
     /// The memory of the ring from `writer` to `reader`. It must not be used after the segment is dropped.
     pub(crate) fn ring(&self, reader: usize, writer: usize) -> RingMemory {
         assert!(
-            reader < self.geometry.processes && writer < self.geometry.processes,
+            reader < self.geometry.processes() && writer < self.geometry.processes(),
             "no such slot"
         );
         let at = self.geometry.ring_at(reader, writer);
@@ -393,7 +329,7 @@ impl Segment {
         if header.job != fingerprint(job) {
             return foreign("it belongs to another job".into());
         }
-        let expected = (self.geometry.processes as u32, self.geometry.ring_bytes as u64);
+        let expected = (self.geometry.processes() as u32, self.geometry.ring_bytes() as u64);
         if (header.processes, header.ring_bytes) != expected {
             return foreign(format!(
                 "it was made for {} processes, not {}",
@@ -500,96 +436,4 @@ impl Memory for RingMemory {
         // SAFETY: the caller owns the record until it gives it back (R1, R5), so nobody writes it during the call.
         f(unsafe { std::slice::from_raw_parts(self.data(at), length) })
     }
-}
-
-fn system(doing: &'static str, path: &Path, error: Errno) -> ShmError {
-    ShmError::System {
-        doing,
-        path: path.to_owned(),
-        source: error.into(),
-    }
-}
-
-fn open_existing(path: &Path) -> Result<Option<OwnedFd>, ShmError> {
-    match rustix::fs::open(path, OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW, Mode::empty()) {
-        Ok(file) => Ok(Some(file)),
-        Err(Errno::NOENT) => Ok(None),
-        Err(e) => Err(system("open the shared memory file", path, e)),
-    }
-}
-
-/// Makes the file under a name of its own and gives it the real name; if another process was faster, takes that one's.
-fn create(path: &Path, job: &str, slot: usize, geometry: Geometry) -> Result<OwnedFd, ShmError> {
-    let mut name = path.as_os_str().to_owned();
-    name.push(format!(".{slot}"));
-    let temporary = PathBuf::from(name);
-    // Only this slot uses that name: a file that is there was left by a process killed right here.
-    let _ = rustix::fs::unlink(&temporary);
-    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-    let file = rustix::fs::open(&temporary, flags, Mode::RUSR | Mode::WUSR)
-        .map_err(|e| system("create the shared memory file", &temporary, e))?;
-    let linked = fill(&file, &temporary, job, geometry).and_then(|()| {
-        match rustix::fs::linkat(CWD, &temporary, CWD, path, AtFlags::empty()) {
-            Ok(()) => Ok(Some(file)),
-            Err(Errno::EXIST) => Ok(None),
-            Err(e) => Err(system("name the shared memory file", path, e)),
-        }
-    });
-    let _ = rustix::fs::unlink(&temporary);
-    match linked? {
-        Some(file) => Ok(file),
-        // It can only be gone again if all others have joined, and they cannot have without us.
-        None => open_existing(path)?.ok_or_else(|| system("open the shared memory file", path, Errno::NOENT)),
-    }
-}
-
-fn fill(file: &OwnedFd, path: &Path, job: &str, geometry: Geometry) -> Result<(), ShmError> {
-    rustix::fs::ftruncate(file, geometry.total_bytes() as u64)
-        .map_err(|e| system("size the shared memory file", path, e))?;
-    match rustix::fs::fallocate(file, FallocateFlags::empty(), 0, geometry.reserved_bytes() as u64) {
-        Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => {}
-        Err(e) => return Err(system("reserve memory for the shared memory file", path, e)),
-    }
-    let mut header = [0_u8; 32];
-    header[..8].copy_from_slice(&MAGIC.to_ne_bytes());
-    header[8..12].copy_from_slice(&VERSION.to_ne_bytes());
-    header[12..16].copy_from_slice(&(geometry.processes as u32).to_ne_bytes());
-    header[16..24].copy_from_slice(&(geometry.ring_bytes as u64).to_ne_bytes());
-    header[24..].copy_from_slice(&fingerprint(job).to_ne_bytes());
-    match rustix::io::pwrite(file, &header, 0) {
-        Ok(32) => Ok(()),
-        Ok(_) => Err(system("write to the shared memory file", path, Errno::NOSPC)),
-        Err(e) => Err(system("write to the shared memory file", path, e)),
-    }
-}
-
-fn check_file(file: &OwnedFd, path: &Path, geometry: Geometry) -> Result<(), ShmError> {
-    let found = rustix::fs::fstat(file).map_err(|e| system("examine the shared memory file", path, e))?;
-    let foreign = |what: String| {
-        Err(ShmError::Foreign {
-            path: path.to_owned(),
-            what,
-        })
-    };
-    if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile {
-        return foreign("it is not an ordinary file".into());
-    }
-    if found.st_uid != rustix::process::geteuid().as_raw() {
-        return foreign(format!("it belongs to user {}", found.st_uid));
-    }
-    if found.st_size as u64 != geometry.total_bytes() as u64 {
-        return foreign(format!(
-            "it has {} bytes instead of {}",
-            found.st_size,
-            geometry.total_bytes()
-        ));
-    }
-    Ok(())
-}
-
-/// FNV-1a of the job's name: tells jobs apart, protects nothing.
-fn fingerprint(job: &str) -> u64 {
-    job.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
 }

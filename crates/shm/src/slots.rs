@@ -11,6 +11,17 @@ pub(crate) struct SlotOf {
     sorted: Vec<(Peer, usize)>,
 }
 
+impl Default for SlotOf {
+    /// Of nobody.
+    fn default() -> Self {
+        Self {
+            first: Peer::NONE,
+            consecutive: 0,
+            sorted: Vec::new(),
+        }
+    }
+}
+
 impl SlotOf {
     /// `peers`: that of each slot.
     pub(crate) fn new(peers: &[Peer]) -> Self {
@@ -33,6 +44,12 @@ impl SlotOf {
             consecutive: 0,
             sorted,
         }
+    }
+
+    /// One more, among those that are not consecutive.
+    pub(crate) fn add(&mut self, peer: Peer, slot: usize) {
+        let at = self.sorted.partition_point(|&(known, _)| known < peer);
+        self.sorted.insert(at, (peer, slot));
     }
 
     #[inline]

@@ -73,8 +73,8 @@ impl ShmTransport {
                 Ok(true)
             }
             Err(Errno::SRCH) => Err(SendError::Lost(format!(
-                "rank {} on this node (process {}) has ended",
-                self.links[slot].peer,
+                "{} on this node (process {}) has ended",
+                self.name_of(self.links[slot].peer),
                 self.segment.block(slot).pid.load(Ordering::Relaxed)
             ))),
             // Its memory cannot be read that way (a device, protection keys): it has to send it.
@@ -188,8 +188,8 @@ impl ShmTransport {
             Err(Missing::Gone) => Err(Errno::SRCH),
             Err(Missing::Corrupt) => {
                 return Err(SendError::Lost(format!(
-                    "what this process and rank {} on this node know of a message that both copy is corrupt: a process of the job has overwritten it",
-                    self.links[slot].peer
+                    "what this process and {} on this node know of a message that both copy is corrupt: a process of the job has overwritten it",
+                    self.name_of(self.links[slot].peer)
                 )));
             }
         };

@@ -11,23 +11,21 @@ use isthmus_transport::{Copied, Lent, Limits, Peer, SendError, Sink, Transport};
 use isthmus_wire::frame::{Header, Kind};
 
 use crate::assist::Asked;
+use crate::company::Met;
 use crate::doorbell::Doorbells;
 use crate::error::ShmError;
+use crate::geometry::Geometry;
 use crate::known::{Layouts, Slabs};
 use crate::pull::{self, Handle};
 use crate::ring::{Reader, Writer, put};
-use crate::segment::{BlockAt, Geometry, RingMemory, STATE_LEFT, Segment};
+use crate::segment::{BlockAt, RingMemory, STATE_LEFT, Segment};
 use crate::slots::SlotOf;
 use crate::spread::Spread;
 use crate::sync::{Ordering, fence};
 
 mod losses;
-
-/// Rings that are looked at without being told to. More would slow down polling when nothing arrives.
-const WATCHED: usize = 8;
-
-/// A watched ring that brought none of the last so many frames gives its place to a busier one.
-const IDLE_FRAMES: u64 = 128;
+mod met;
+mod watching;
 
 /// Frames taken from one ring in a row, so that a fast sender does not starve the others.
 const BURST: usize = 32;
@@ -69,6 +67,8 @@ pub struct ShmTransport {
     pub(crate) slabs: Slabs,
     pub(crate) layouts: Layouts,
     doorbells: Doorbells,
+    /// In a meeting: who is in it.
+    met: Option<Box<Met>>,
     /// What others read to find out whether they can; at a fixed address.
     _probe: Box<[u64; 2]>,
     /// This process's block.
@@ -142,6 +142,11 @@ impl ShmTransport {
         }
         let segment = Segment::open(path, job, slot, geometry)?;
         let doorbells = Doorbells::make(node_directory, slot, processes)?;
+        Self::enter(segment, doorbells, slot, &peers)
+    }
+
+    /// Takes its place in a segment.
+    fn enter(segment: Segment, doorbells: Doorbells, slot: usize, peers: &[Peer]) -> Result<Self, ShmError> {
         let probe = Box::new(random_words());
         pull::allow();
         let pid = rustix::process::getpid().as_raw_nonzero().get() as u32;
@@ -154,7 +159,7 @@ impl ShmTransport {
         Ok(Self {
             slot,
             links,
-            slots: SlotOf::new(&peers),
+            slots: SlotOf::new(peers),
             active: Vec::new(),
             blocked: Vec::new(),
             losses: Vec::new(),
@@ -165,10 +170,11 @@ impl ShmTransport {
             asleep: false,
             copied: Copied::default(),
             pieces: 0,
-            spread: Spread::new(processes),
+            spread: Spread::new(peers.len()),
             slabs: Slabs::default(),
             layouts: Layouts::default(),
             doorbells,
+            met: None,
             _probe: probe,
             own: segment.block_at(slot),
             segment,
@@ -230,7 +236,12 @@ impl ShmTransport {
             return;
         }
         if let Err(why) = self.doorbells.wake(slot) {
-            let text = format!("rank {} on this node cannot be woken: {why}", self.links[slot].peer);
+            // It slept when it left.
+            if self.segment.block(slot).state.load(Ordering::Acquire) == STATE_LEFT {
+                return;
+            }
+            let name = self.name_of(self.links[slot].peer);
+            let text = format!("{name} on this node cannot be woken: {why}");
             self.losses.push((slot, text));
             self.chores = true;
         }
@@ -241,6 +252,10 @@ impl ShmTransport {
         // Who rings to tell of room, or to wake us, may never have written.
         let own = self.segment.block(self.slot);
         if slot >= self.links.len() || self.links[slot].active || !own.is_open(slot) {
+            return;
+        }
+        // In a meeting nobody writes before all are known to each other.
+        if self.links[slot].peer == Peer::NONE {
             return;
         }
         self.links[slot].active = true;
@@ -285,51 +300,6 @@ impl ShmTransport {
             self.active[index].last = self.delivered;
         }
         frames > 0
-    }
-
-    /// After polling: of the rings that are not watched, those that are empty now are forgotten, or watched if there is
-    /// a place and they brought something (more than `before` had been delivered).
-    fn settle(&mut self, before: u64) {
-        let mut index = 0;
-        while index < self.active.len() {
-            let Active { slot, watched, last } = self.active[index];
-            let link = &self.links[slot];
-            let alive = !link.lost;
-            if watched || (alive && link.reader.ready()) {
-                index += 1;
-            } else if alive && last > before && self.may_watch() {
-                self.watch(index);
-                index += 1;
-            } else {
-                self.links[slot].active = false;
-                self.active.swap_remove(index);
-            }
-        }
-    }
-
-    /// Is there a place among the watched rings, or one that can be made free?
-    fn may_watch(&mut self) -> bool {
-        if self.active.iter().filter(|a| a.watched).count() < WATCHED {
-            return true;
-        }
-        let delivered = self.delivered;
-        let Some(idle) = self
-            .active
-            .iter_mut()
-            .find(|a| a.watched && a.last + IDLE_FRAMES < delivered)
-        else {
-            return false;
-        };
-        idle.watched = false;
-        let slot = idle.slot;
-        // It stays active, so it is looked at once more before it is forgotten.
-        self.segment.block(self.slot).bell.unwatch(slot);
-        true
-    }
-
-    fn watch(&mut self, index: usize) {
-        self.active[index].watched = true;
-        self.segment.block(self.slot).bell.watch(self.active[index].slot);
     }
 
     /// What is seldom to be done. True if anything was.
@@ -379,18 +349,18 @@ impl ShmTransport {
                 .any(|a| !links[a.slot].lost && links[a.slot].reader.ready())
             || self.blocked.iter().any(|b| links[b.slot].writer.has_room(b.payload))
     }
-
-    fn restore_watching(&self) {
-        let bell = &self.segment.block(self.slot).bell;
-        for active in self.active.iter().filter(|a| a.watched) {
-            bell.watch(active.slot);
-        }
-    }
 }
 
 impl Transport for ShmTransport {
     fn name(&self) -> &'static str {
         "shm"
+    }
+
+    fn meet(&mut self, peer: Peer, rank: u32) {
+        if let Some(slot) = self.met.as_ref().and_then(|met| met.slot_of(rank)) {
+            self.links[slot].peer = peer;
+            self.slots.add(peer, slot);
+        }
     }
 
     fn limits(&self, peer: Peer) -> Limits {
@@ -495,6 +465,9 @@ impl Transport for ShmTransport {
         }
         if !any {
             self.spread.idle(&self.segment, self.slot);
+            if self.met.as_mut().is_some_and(|met| met.vigil.is_due()) {
+                self.keep_vigil();
+            }
         }
         any
     }
@@ -503,7 +476,10 @@ impl Transport for ShmTransport {
         if let Some(slot) = self.slots.get(peer) {
             self.links[slot].lost = true;
             self.asked.retain(|asked| asked.slot != slot);
-            self.give_up(slot);
+            // Who has left takes nothing more anyway, and to the others it is no loss.
+            if self.own.state.load(Ordering::Relaxed) != STATE_LEFT {
+                self.give_up(slot);
+            }
         }
     }
 
@@ -522,6 +498,9 @@ impl Transport for ShmTransport {
         if self.asleep {
             self.asleep = false;
             self.owed += usize::from(self.segment.block(self.slot).bell.wake());
+            if self.met.is_some() {
+                self.keep_vigil();
+            }
         }
         self.restore_watching();
         self.slabs.unwatch(&self.segment, self.slot);
@@ -543,15 +522,16 @@ impl Transport for ShmTransport {
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.doorbells.descriptor())
+        let met = self.met.as_ref();
+        Some(met.map_or_else(|| self.doorbells.descriptor(), |met| met.vigil.descriptor()))
     }
 
     fn meeting(&mut self) -> Option<&mut dyn Meeting> {
-        Some(self)
+        self.met.is_none().then_some(self as _)
     }
 
     fn sharing(&mut self) -> Option<&mut dyn Sharing> {
-        Some(self)
+        self.met.is_none().then_some(self as _)
     }
 
     fn close(&mut self, _: &mut dyn Sink) -> bool {

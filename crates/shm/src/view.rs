@@ -171,7 +171,7 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
-    use crate::segment::Geometry;
+    use crate::geometry::Geometry;
     use crate::slabs::NOTES;
 
     #[test]

@@ -129,6 +129,10 @@ pub trait Transport: Send {
     /// What works towards this peer.
     fn limits(&self, peer: Peer) -> Limits;
 
+    /// This peer is the process with this rank of the job for which the transport was made, and nothing has passed yet.
+    /// Transports that look that up themselves do nothing.
+    fn meet(&mut self, _peer: Peer, _rank: u32) {}
+
     /// Frames with these contexts of a job, and the data of their messages, are treated so from now on. Transports that
     /// treat all alike do nothing, and so do those that do not serve this job.
     fn tune(&mut self, _job: Job, _contexts: &[u32], _tuning: Tuning) {}

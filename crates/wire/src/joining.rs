@@ -14,10 +14,12 @@
 //!  member   world: 16 bytes | rank: u32 | subjob: u32 | node: u32 | site, area, host: text | machine: 32 bytes
 //!           | processors: u32 | representation: 8 bytes | vendor: u8 | addresses: list of text | port: u16
 //!           | signing request: bytes | meetings: list of 16 bytes | u8, and perhaps an entry ([`crate::entry`])
-//!           | u8, and perhaps a gate ([`crate::gate`])
+//!           | u8, and perhaps a gate ([`crate::gate`]) | u8, and perhaps memory
+//!  memory   node: 48 bytes | process: u32 | file: u32 | bell: u32 | number of the bell: u64 | token: 16 bytes
 //!  Terms    refusal: text | name: text | secret: 32 bytes | block: u16 | authority: bytes
 //!           | certificates: list of bytes
-//!  Verdict  kind: u8 (0 fine, 1 the block is in use, 2 it does not work) | reason: text         little-endian
+//!  Verdict  kind: u8 (0 fine, 1 the block is in use, 2 it does not work, 3 no memory is shared) | reason: text
+//!                                                                                                 little-endian
 //! ```
 
 use crate::codec::{DecodeError, MAX_MESSAGE, Reader, Writer};
@@ -48,6 +50,24 @@ pub struct Name {
     pub world: [u8; 16],
     /// Its rank there.
     pub rank: u32,
+}
+
+/// Memory for messages that a process has made for a meeting. Others of its node open it by way of the process, so it
+/// has no name that could stay behind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Memory {
+    /// Equal at processes that may share memory.
+    pub node: [u8; 48],
+    /// The number of the process there.
+    pub process: u32,
+    /// Its descriptor of the memory.
+    pub file: u32,
+    /// Its descriptor of what wakes it.
+    pub bell: u32,
+    /// How the kernel numbers what wakes it: descriptors are used again.
+    pub bell_number: u64,
+    /// What stands in the memory, drawn by chance.
+    pub token: [u8; 16],
 }
 
 /// A process of a group.
@@ -85,6 +105,8 @@ pub struct Member {
     pub entry: Option<Entry>,
     /// How it is reached through the gateway of its local area.
     pub gate: Option<Gate>,
+    /// How others of its node reach it in memory.
+    pub memory: Option<Memory>,
 }
 
 /// What a group says of itself.
@@ -124,6 +146,8 @@ pub enum Verdict {
     Fine,
     /// A member uses the block, since somebody else got it meanwhile: with another one it works.
     Used,
+    /// Processes of one node cannot share memory, for this reason: without that it works.
+    Apart(String),
     /// It does not work, for this reason.
     Refused(String),
 }
@@ -158,6 +182,24 @@ pub fn shortened(text: &str) -> &str {
     &text[..end.unwrap_or(0)]
 }
 
+impl Memory {
+    fn write(&self, w: &mut Writer) {
+        w.fixed(&self.node).u32(self.process).u32(self.file).u32(self.bell);
+        w.u64(self.bell_number).fixed(&self.token);
+    }
+
+    fn read(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok(Self {
+            node: r.fixed("node")?,
+            process: r.u32("process")?,
+            file: r.u32("file")?,
+            bell: r.u32("bell")?,
+            bell_number: r.u64("number of the bell")?,
+            token: r.fixed("token")?,
+        })
+    }
+}
+
 impl Member {
     fn write(&self, w: &mut Writer) {
         fixed(w, &self.name.world);
@@ -181,6 +223,10 @@ impl Member {
         w.u8(u8::from(self.gate.is_some()));
         if let Some(gate) = &self.gate {
             gate.write(w);
+        }
+        w.u8(u8::from(self.memory.is_some()));
+        if let Some(memory) = &self.memory {
+            memory.write(w);
         }
     }
 
@@ -210,6 +256,10 @@ impl Member {
             gate: match r.u8("gate")? {
                 0 => None,
                 _ => Some(Gate::read(r)?),
+            },
+            memory: match r.u8("memory")? {
+                0 => None,
+                _ => Some(Memory::read(r)?),
             },
         };
         bounded("addresses", member.addresses.len(), MAX_ADDRESSES)?;
@@ -298,6 +348,7 @@ impl Verdict {
             Self::Fine => w.u8(0).text(""),
             Self::Used => w.u8(1).text(""),
             Self::Refused(why) => w.u8(2).text(shortened(why)),
+            Self::Apart(why) => w.u8(3).text(shortened(why)),
         };
         w.into_body()
     }
@@ -311,6 +362,7 @@ impl Verdict {
             0 => Ok(Self::Fine),
             1 => Ok(Self::Used),
             2 => Ok(Self::Refused(why)),
+            3 => Ok(Self::Apart(why)),
             _ => Err(DecodeError::Invalid {
                 field: "verdict",
                 value: kind.into(),
@@ -321,9 +373,18 @@ impl Verdict {
     /// The worse of two.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
-        match (self, other) {
-            (Self::Fine, other) | (Self::Used, other @ Self::Refused(_)) => other,
-            (one, _) => one,
+        match self.weight() < other.weight() {
+            true => other,
+            false => self,
+        }
+    }
+
+    fn weight(&self) -> u8 {
+        match self {
+            Self::Fine => 0,
+            Self::Used => 1,
+            Self::Apart(_) => 2,
+            Self::Refused(_) => 3,
         }
     }
 }
@@ -364,6 +425,14 @@ pub fn sample() -> Offer {
         meetings: vec![[9; 16]],
         entry: (rank == 1).then(crate::entry::sample),
         gate: (rank == 0).then(crate::gate::sample),
+        memory: (rank == 0).then(|| Memory {
+            node: [6; 48],
+            process: 4242,
+            file: 7,
+            bell: 8,
+            bell_number: 1 << 40,
+            token: [4; 16],
+        }),
     };
     Offer {
         refusal: String::new(),
@@ -398,7 +467,8 @@ mod tests {
         for length in 0..bytes.len() {
             assert!(Terms::decode(&bytes[..length]).is_err(), "{length}");
         }
-        for verdict in [Verdict::Fine, Verdict::Used, Verdict::Refused("no".into())] {
+        let apart = Verdict::Apart("no".into());
+        for verdict in [Verdict::Fine, Verdict::Used, apart, Verdict::Refused("no".into())] {
             assert_eq!(Verdict::decode(&verdict.encode()), Ok(verdict));
         }
     }
@@ -416,7 +486,7 @@ mod tests {
             ..sample()
         };
         assert!(Offer::decode(&long.encode()).is_err(), "too many addresses");
-        assert!(Verdict::decode(&[3, 0, 0, 0, 0]).is_err());
+        assert!(Verdict::decode(&[4, 0, 0, 0, 0]).is_err());
         assert_eq!(shortened(&"é".repeat(MAX_TEXT)).len(), MAX_TEXT);
     }
 
@@ -425,6 +495,9 @@ mod tests {
         let refused = || Verdict::Refused("no".into());
         assert_eq!(Verdict::Fine.and(Verdict::Used), Verdict::Used);
         assert_eq!(Verdict::Used.and(refused()), refused());
+        let apart = || Verdict::Apart("no".into());
+        assert_eq!(Verdict::Used.and(apart()), apart());
+        assert_eq!(refused().and(apart()), refused());
         assert_eq!(refused().and(Verdict::Fine), refused());
     }
 }

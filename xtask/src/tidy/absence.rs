@@ -39,7 +39,7 @@ const WRITERS: [&str; 2] = ["stdout()", "stderr()"];
 /// Files that may have them: what is said where there is no launcher, and pipes that happen to be standard streams.
 const WRITING_FILES: [&str; 6] = [
     "crates/agent/src/lib.rs",
-    "crates/boot/src/running.rs",
+    "crates/boot/src/saying.rs",
     "crates/discovery/src/serve.rs",
     "crates/gateway/src/lib.rs",
     "crates/mpi/src/process.rs",

@@ -33,9 +33,15 @@ pub(super) fn bond(comm: &Comm) -> Option<Bond> {
     Some(Bond::new(&meeting.bonds, meeting.places_of(comm.everybody().group())))
 }
 
-/// It is freed, and its members have not disconnected: they stay connected.
+/// It is freed, and its members have not disconnected: they stay connected. Those of one world are so without it.
 pub(crate) fn stay_connected(comm: &Comm) {
-    if let Some(bond) = &comm.bond {
+    let (Some(bond), Some(meeting)) = (&comm.bond, &comm.joined) else {
+        return;
+    };
+    let members = comm.everybody().group().members();
+    let mut worlds = members.iter().map(|&peer| Some(meeting.name_of(peer)?.world));
+    let first = worlds.next();
+    if worlds.any(|world| Some(world) != first) {
         bond.stay();
     }
 }

@@ -29,15 +29,15 @@ use crate::fail;
 use crate::group::Group;
 use crate::internal;
 use crate::meeting::Meeting;
-use crate::meeting::joint::{Joint, reach as reach_between};
+use crate::meeting::joint::Joint;
 use crate::meeting::reach::id_of;
 use crate::world::World;
 
 mod leave;
 
 pub use crate::meeting::reach::{
-    Contact, Crossing, Door, Exchange, Held, Outcome, Passage, Prepared, Reach, ReachOf, Reacher, Sealed, Start,
-    Started, Ways,
+    Contact, Crossing, Door, Exchange, Held, Hindrance, Outcome, Passage, Prepared, Reach, ReachOf, Reacher, Sealed,
+    Start, Started, Ways,
 };
 pub use leave::{disconnect, is_alone, part, stay_connected, wait_for_all};
 
@@ -84,6 +84,7 @@ pub fn join<'e>(
         leader,
         pipe,
         failed,
+        shares: true,
     };
     for _ in 0..TRIES {
         if let Some(joined) = group.attempt()? {
@@ -117,10 +118,12 @@ struct Side<'a, 'e> {
     pipe: Option<Box<dyn Exchange + 'e>>,
     /// At the leader: what it tells its program, where the others are told that it could not go on.
     failed: Option<Error>,
+    /// Processes of one node share memory, unless it turns out that one cannot.
+    shares: bool,
 }
 
 impl Side<'_, '_> {
-    /// `None`: somebody has begun to use the numbers meanwhile, and all try again.
+    /// `None`: somebody has begun to use the numbers meanwhile, or cannot share memory, and all try again.
     fn attempt(&mut self) -> Result<Option<Arc<Comm>>> {
         let world = self.world;
         let prepared = self.prepare();
@@ -146,6 +149,13 @@ impl Side<'_, '_> {
         }
         match verdict? {
             Verdict::Used => Ok(None),
+            Verdict::Apart(why) => {
+                self.shares = false;
+                if let Some(reacher) = reacher(world) {
+                    reacher.apart(&why);
+                }
+                Ok(None)
+            }
             Verdict::Refused(why) => Err(Error::new(abi::MPI_ERR_OTHER, why)),
             Verdict::Fine => fail!(abi::MPI_ERR_INTERN, "a meeting that nobody has begun"),
         }
@@ -153,7 +163,7 @@ impl Side<'_, '_> {
 
     fn prepare(&self) -> Outcome<Box<dyn Prepared>> {
         match self.world.abroad().reacher.get() {
-            Some(reacher) => reacher.prepare(),
+            Some(reacher) => reacher.prepare(self.shares),
             None => Err("this process cannot be reached by others".to_owned()),
         }
     }
@@ -387,7 +397,7 @@ fn begin(
             return Err(refused("there is no certificate for it".to_owned()));
         };
         let is_new: Vec<bool> = known.peers.iter().map(Option::is_none).collect();
-        let (topology, me) = (joint.topology.clone(), joint.me);
+        let (reaches, me) = (joint.reaches.clone(), joint.me);
         let start = Start {
             engine: world.engine(),
             job,
@@ -396,13 +406,17 @@ fn begin(
             places: joint.table.clone(),
             entries: joint.members.iter().map(|member| member.entry.clone()).collect(),
             gates: joint.members.iter().map(|member| member.gate.clone()).collect(),
-            reach: Arc::new(move |rank| is_new.get(rank as usize)?.then(|| reach_between(&topology, me, rank))),
+            memories: joint.members.iter().map(|member| member.memory.clone()).collect(),
+            reach: Arc::new(move |rank| is_new.get(rank as usize)?.then(|| reaches.between(me, rank))),
             area: joint.topology.clone(),
             secret: terms.secret,
             certificate,
             authority: &terms.authority,
         };
-        started = prepared.start(start).map_err(refused)?;
+        started = prepared.start(start).map_err(|hindrance| match hindrance {
+            Hindrance::Memory(why) => Verdict::Apart(why),
+            Hindrance::Other(why) => refused(why),
+        })?;
     }
     match take_in(world, joint, job, &known.peers, &started.ways) {
         Ok(peers) => Ok(world
@@ -437,7 +451,7 @@ fn take_in(
         let start = peers.len();
         let count = known[start..].iter().take_while(|peer| peer.is_none()).count();
         let ranks = start as u32..(start + count) as u32;
-        let reach = |rank| reach_between(&joint.topology, joint.me, rank);
+        let reach = |rank| joint.reaches.between(joint.me, rank);
         let first = engine.take_in(Newcomers {
             job,
             contexts: isthmus_engine::Job::OWN,
@@ -507,5 +521,6 @@ fn member(world: &World, contact: Contact) -> Member {
         meetings,
         entry: contact.entry,
         gate: contact.gate,
+        memory: contact.memory,
     }
 }

@@ -16,6 +16,9 @@ use super::reach::Reach;
 use crate::error::Result;
 use crate::fail;
 
+/// Most members of a meeting that share memory on one node.
+const MOST_ON_A_NODE: usize = 512;
+
 /// Both groups, the low one first: equal at all members of both.
 pub(crate) struct Joint {
     pub(crate) members: Vec<Member>,
@@ -29,6 +32,8 @@ pub(crate) struct Joint {
     pub(crate) topology: Topology,
     /// How members represent data; empty if all do as this one.
     pub(crate) representations: Vec<Representation>,
+    /// How they reach each other.
+    pub(crate) reaches: Arc<Reaches>,
 }
 
 impl Joint {
@@ -50,11 +55,17 @@ impl Joint {
         };
         let representations = representations(&members)?;
         let table = Arc::new(table(&members));
+        let topology = Topology::new(&table);
+        let reaches = Arc::new(Reaches {
+            topology: topology.clone(),
+            nodes: nodes(&members),
+        });
         Ok(Self {
             low: low.members.len(),
             is_low,
             me: me as u32,
-            topology: Topology::new(&table),
+            topology,
+            reaches,
             table,
             representations,
             members,
@@ -128,11 +139,40 @@ fn in_common<'m>(ours: &'m [Member], theirs: &[Member]) -> Option<&'m Member> {
     ours.iter().find(|member| names.contains(&member.name))
 }
 
-/// How two members reach each other: the same seen from both ends.
-pub(crate) fn reach(topology: &Topology, a: u32, b: u32) -> Reach {
-    match topology.clusters_of(a)[0] == topology.clusters_of(b)[0] {
-        true => Reach::Near,
-        false => Reach::Far,
+/// How members reach the others that they get to know: the same seen from both ends.
+pub(crate) struct Reaches {
+    topology: Topology,
+    /// By place: on which node a member shares memory, by number; `None`: with nobody.
+    nodes: Vec<Option<u32>>,
+}
+
+/// Where members share memory. Each watches the others by a descriptor, so where there are too many they do not.
+fn nodes(members: &[Member]) -> Vec<Option<u32>> {
+    let (mut numbers, mut counts) = (Numbering::new(), Vec::new());
+    let all = members.iter().map(|member| {
+        let (number, is_new) = numbers.number(member.memory.as_ref()?.node);
+        if is_new {
+            counts.push(0_usize);
+        }
+        counts[number as usize] += 1;
+        Some(number)
+    });
+    let all: Vec<Option<u32>> = all.collect();
+    let few = |number: &u32| counts[*number as usize] <= MOST_ON_A_NODE;
+    all.into_iter().map(|number| number.filter(few)).collect()
+}
+
+impl Reaches {
+    /// From one to another.
+    pub(crate) fn between(&self, a: u32, b: u32) -> Reach {
+        let node = |place: u32| self.nodes.get(place as usize).copied().flatten();
+        if node(a).is_some() && node(a) == node(b) {
+            return Reach::Node;
+        }
+        match self.topology.clusters_of(a)[0] == self.topology.clusters_of(b)[0] {
+            true => Reach::Near,
+            false => Reach::Far,
+        }
     }
 }
 
@@ -224,4 +264,58 @@ fn table(members: &[Member]) -> PlaceTable {
         });
     }
     table
+}
+
+#[cfg(test)]
+mod tests {
+    use isthmus_wire::joining::{Memory, sample};
+
+    use super::*;
+
+    fn member(world: u8, rank: u32, node: Option<u8>) -> Member {
+        let mut member = sample().members.remove(1);
+        member.name = Name {
+            world: [world; 16],
+            rank,
+        };
+        member.memory = node.map(|node| Memory {
+            node: [node; 48],
+            process: rank,
+            file: 3,
+            bell: 4,
+            bell_number: 5,
+            token: [6; 16],
+        });
+        member
+    }
+
+    #[test]
+    fn those_of_one_node_share_memory_and_nobody_else() {
+        let members = [
+            member(1, 0, Some(1)),
+            member(1, 1, None),
+            member(2, 0, Some(1)),
+            member(2, 1, Some(2)),
+        ];
+        let reaches = Reaches {
+            topology: Topology::new(&table(&members)),
+            nodes: nodes(&members),
+        };
+        let between = |a, b| [reaches.between(a, b), reaches.between(b, a)];
+        assert_eq!(between(0, 2), [Reach::Node; 2]);
+        for (a, b) in [(0, 1), (0, 3), (1, 2), (1, 3), (2, 3)] {
+            assert_eq!(between(a, b), [Reach::Near; 2], "{a} {b}");
+        }
+    }
+
+    #[test]
+    fn too_many_on_a_node_share_nothing() {
+        let most = MOST_ON_A_NODE as u32;
+        let mut members: Vec<Member> = (0..most).map(|rank| member(1, rank, Some(1))).collect();
+        members.push(member(2, 0, Some(2)));
+        assert!(nodes(&members).iter().all(Option::is_some));
+        members.push(member(2, 1, Some(1)));
+        let nodes = nodes(&members);
+        assert_eq!(nodes.iter().flatten().count(), 1, "those of the other node");
+    }
 }

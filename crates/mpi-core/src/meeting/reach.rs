@@ -10,6 +10,7 @@ use isthmus_topology::Topology;
 use isthmus_wire::entry::Entry;
 use isthmus_wire::gate::{Gate, Key};
 use isthmus_wire::joined::Group;
+use isthmus_wire::joining::Memory;
 use isthmus_wire::place::PlaceTable;
 use isthmus_wire::port::Proof;
 
@@ -26,8 +27,14 @@ pub trait Exchange {
 
 /// Makes connections to processes of other jobs. Errors are sentences for people.
 pub trait Reacher: Send + Sync {
-    /// This process can be reached from now on by those that it will be introduced to.
-    fn prepare(&self) -> Outcome<Box<dyn Prepared>>;
+    /// This process can be reached from now on by those that it will be introduced to. `shares`: in memory too, by
+    /// those of its node.
+    fn prepare(&self, shares: bool) -> Outcome<Box<dyn Prepared>>;
+
+    /// Processes of one node will not share memory in a meeting, for this reason.
+    fn apart(&self, why: &str) {
+        let _ = why;
+    }
 
     /// An authority for this meeting, which signs these requests: certificates for the ranks from 0 on.
     fn seal(&self, requests: &[&[u8]]) -> Outcome<Sealed>;
@@ -109,6 +116,8 @@ pub struct Contact {
     pub entry: Option<Entry>,
     /// The same through the gateway of its local area.
     pub gate: Option<Gate>,
+    /// How others of its node reach it in memory.
+    pub memory: Option<Memory>,
 }
 
 /// A process that listens, and has a key.
@@ -117,7 +126,22 @@ pub trait Prepared {
     fn contact(&self) -> Contact;
 
     /// From now on the engine has transports to those that `reach` names.
-    fn start(self: Box<Self>, start: Start<'_>) -> Outcome<Started>;
+    fn start(self: Box<Self>, start: Start<'_>) -> std::result::Result<Started, Hindrance>;
+}
+
+/// Why nothing can be started; sentences for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Hindrance {
+    /// Processes of one node cannot share memory: they can reach each other as those of different nodes do.
+    Memory(String),
+    /// Anything else.
+    Other(String),
+}
+
+impl From<String> for Hindrance {
+    fn from(why: String) -> Self {
+        Self::Other(why)
+    }
 }
 
 /// Transports of a meeting.
@@ -132,6 +156,8 @@ pub struct Started {
 /// How another process is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
+    /// On the same node, where it shares memory with this process.
+    Node,
     /// In the same local area.
     Near,
     /// At another site.
@@ -144,6 +170,7 @@ impl Reach {
         match self {
             Self::Far => 0,
             Self::Near => 1,
+            Self::Node => 4,
         }
     }
 }
@@ -167,6 +194,8 @@ pub struct Start<'a> {
     pub entries: Vec<Option<Entry>>,
     /// The same through gateways of their local areas.
     pub gates: Vec<Option<Gate>>,
+    /// How those of one node reach each other.
+    pub memories: Vec<Option<Memory>>,
     /// Who is to be reached.
     pub reach: ReachOf,
     /// Distances between the members.
@@ -182,6 +211,8 @@ pub struct Start<'a> {
 /// Numbers of transports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ways {
+    /// To processes of the same node.
+    pub node: Option<u8>,
     /// To processes of the same local area.
     pub near: Option<u8>,
     /// To processes of other sites.
@@ -192,6 +223,7 @@ impl Ways {
     /// The one by which a process is reached.
     pub(crate) fn of(&self, reach: Reach) -> u8 {
         let way = match reach {
+            Reach::Node => self.node,
             Reach::Near => self.near,
             Reach::Far => self.far,
         };
@@ -199,7 +231,7 @@ impl Ways {
     }
 
     pub(crate) fn all(self) -> impl Iterator<Item = u8> {
-        self.near.into_iter().chain(self.far)
+        self.node.into_iter().chain(self.near).chain(self.far)
     }
 }
 

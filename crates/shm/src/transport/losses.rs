@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Peers that are lost: what makes one so, how it learns of it, and when the engine is told.
 
-use isthmus_transport::meeting::ENLARGE;
 use isthmus_transport::{SendError, Sink};
 
 use super::{Blocked, ShmTransport};
@@ -24,9 +23,10 @@ impl ShmTransport {
                 self.give_up(slot);
                 let error = std::io::Error::from_raw_os_error(number);
                 SendError::Lost(format!(
-                    "cannot send to rank {} of this node: no memory for its ring in {}: {error}{ENLARGE}",
-                    self.links[slot].peer,
-                    self.segment.path().display()
+                    "cannot send to {} of this node: no memory for its ring in {}: {error}{}",
+                    self.name_of(self.links[slot].peer),
+                    self.segment.path().display(),
+                    self.segment.hint()
                 ))
             }
         }
@@ -45,9 +45,10 @@ impl ShmTransport {
             return;
         }
         let text = format!(
-            "rank {} on this node has given this process up: its own error says why. It may have had no memory for what \
-             processes of the node share{ENLARGE}",
-            link.peer
+            "{} on this node has given this process up: its own error says why. It may have had no memory for what \
+             processes of the node share{}",
+            self.name_of(link.peer),
+            self.segment.hint()
         );
         self.losses.push((slot, text));
         self.chores = true;
@@ -72,8 +73,9 @@ impl ShmTransport {
             if link.lost {
                 continue;
             }
-            // What it has sent before counts.
-            if link.active && link.reader.ready() {
+            // What it has sent before counts, also if it has not said so any more.
+            if self.segment.block(self.slot).is_open(slot) && link.reader.ready() {
+                self.activate(slot);
                 self.losses.push((slot, why));
                 continue;
             }
