@@ -204,7 +204,7 @@ impl Ends<'_> {
         Ok(match (source, target) {
             (Location::Home(from), Location::Site(site, to)) => self.put(&at_home(from)?, site, to)?,
             (Location::Site(site, from), Location::Home(to)) => self.get(site, from, &at_home(to)?)?,
-            (Location::Site(first, from), Location::Site(second, to)) => self.across((first, from), (second, to))?,
+            (Location::Site(first, from), Location::Site(second, to)) => self.across(first, from, second, to)?,
             (Location::Home(from), Location::Home(to)) => inside(&at_home(from)?, &at_home(to)?)?,
             _ => {
                 let error = JobError::new("this kind of address cannot be copied from or to");
@@ -229,20 +229,20 @@ impl Ends<'_> {
         Self::fetched(from, fetched)
     }
 
-    /// Through a private directory at home; sites need not reach each other for that.
-    fn across(&self, from: (&str, &str), to: (&str, &str)) -> Result<Tally, JobError> {
+    /// From one site to another, through a private directory at home: they need not reach each other for that.
+    fn across(&self, first: &str, from: &str, second: &str, to: &str) -> Result<Tally, JobError> {
         let cannot =
             |e: std::io::Error| JobError::new(format!("cannot make a directory for files that are being copied: {e}"));
         let none = |why| JobError::new(format!("{why}: there is no directory for files that are being copied"));
         let base = isthmus_stage::cache::directory().map_err(none)?;
         std::fs::create_dir_all(&base).map_err(cannot)?;
         let way = isthmus_stage::guarded::Guarded::in_cache(&base).map_err(cannot)?;
-        let from_name = words::path(from.1.trim_end_matches('/'));
+        let from_name = words::path(from.trim_end_matches('/'));
         let name = from_name.file_name();
-        let name = name.ok_or_else(|| JobError::new(format!("'{}' names no file", from.1)))?;
+        let name = name.ok_or_else(|| JobError::new(format!("'{from}' names no file")))?;
         let here = way.path().join(name);
-        let fetched = self.get(from.0, from.1, &here)?;
-        let sent = self.put(&here, to.0, to.1)?;
+        let fetched = self.get(first, from, &here)?;
+        let sent = self.put(&here, second, to)?;
         Ok(Tally {
             sent: fetched.sent + sent.sent,
             cuts: fetched.cuts + sent.cuts,

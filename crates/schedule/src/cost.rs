@@ -426,7 +426,7 @@ struct Walk<'a> {
 
 impl Walk<'_> {
     /// Adds what a message between a member and one farther from the top costs both, and its link.
-    fn load(&mut self, near: u32, far: u32, (near_time, far_time, gap): (u64, u64, u64)) {
+    fn load(&mut self, near: u32, far: u32, near_time: u64, far_time: u64, gap: u64) {
         if self.busy.is_empty() {
             return;
         }
@@ -464,7 +464,7 @@ impl Walk<'_> {
                     self.work = self.work.saturating_add(self.council.waking());
                 }
                 let gap = link.gap.at(bytes);
-                self.load(root, part.first, (near, far, gap));
+                self.load(root, part.first, near, far, gap);
                 let begin = if self.council.shares_link() {
                     free.max(link_free)
                 } else {

@@ -96,9 +96,9 @@ impl Bytes {
     }
 
     /// Blocks along flat trees from a tier inwards, in one direction: those of a part cross where it is not that of the
-    /// leader. `row` has their sizes, in units of so many bytes.
-    pub(crate) fn of_blocks(network: &Network, from: usize, root: Rank, row: (&BlockRow, u64)) -> Self {
-        Self::of_blocks_of(network, from, root, row, 0..network.size())
+    /// leader. `row` has their sizes, in units of `unit` bytes.
+    pub(crate) fn of_blocks(network: &Network, from: usize, root: Rank, row: &BlockRow, unit: u64) -> Self {
+        Self::of_blocks_of(network, from, root, row, unit, 0..network.size())
     }
 
     /// The same among some positions, which are whole clusters of the first tier.
@@ -106,7 +106,8 @@ impl Bytes {
         network: &Network,
         from: usize,
         root: Rank,
-        (row, unit): (&BlockRow, u64),
+        row: &BlockRow,
+        unit: u64,
         positions: Range<u32>,
     ) -> Self {
         let mut bytes = Self::default();

@@ -120,7 +120,7 @@ pub(crate) fn bytes(call: &Call, network: &Network, strategy: &Strategy) -> Opti
     let home = network.span(1, network.cluster_of(1, network.position_of(call.root)));
     let row = BlockRow::new(&call.blocks, network, 0);
     let far = row.length(0..network.size()) - row.length(home.clone());
-    let inside = Bytes::of_blocks_of(network, 1, call.root, (&row, call.unit_bytes), home);
+    let inside = Bytes::of_blocks_of(network, 1, call.root, &row, call.unit_bytes, home);
     let all = inside.and(network.level(0), far.saturating_mul(call.unit_bytes));
     strategy.is_flat(0).then_some(all)
 }

@@ -65,7 +65,7 @@ pub fn explain(call: &Call, network: &Arc<Network>) -> Vec<Candidate> {
         let chosen = choose::cheapest(&candidates);
         let all = candidates.iter().enumerate();
         let all = all.filter(|(_, strategy)| !natively || strategy.meets_on_nodes());
-        let describe = |(i, strategy)| candidate(strategy, call, network, (natively, taken && chosen == i));
+        let describe = |(i, strategy)| candidate(strategy, call, network, natively, taken && chosen == i);
         all.map(describe).collect::<Vec<_>>()
     });
     let messages: Vec<Candidate> = messages.collect();
@@ -87,7 +87,7 @@ fn in_memory(cost: &Cost, block: u64) -> Candidate {
     }
 }
 
-fn candidate(strategy: &Strategy, call: &Call, network: &Network, (natively, chosen): (bool, bool)) -> Candidate {
+fn candidate(strategy: &Strategy, call: &Call, network: &Network, natively: bool, chosen: bool) -> Candidate {
     let units = call.blocks.largest();
     // Where each block has trees of its own, each is cut by itself.
     let of_blocks = matches!(

@@ -66,7 +66,8 @@ impl Sum {
         script: &mut Script,
         council: &Council,
         parties: Parties,
-        (slot, back): (u16, u16),
+        slot: u16,
+        back: u16,
     ) -> Option<(u32, Option<Rank>)> {
         match parties.role(council.index) {
             Role::Party { number, guest } => Some((number, guest.map(|guest| council.rank(guest)))),

@@ -117,7 +117,7 @@ impl Family {
     pub(crate) fn combine(&self, script: &mut Script, give: Slice, take: Slice) {
         if let Some(seat) = self.seat {
             let take = if seat.leads { take } else { Slice::NOTHING };
-            script.on_node(Circle::Up, Operation::Reduce, seat.leader, (give, take));
+            script.on_node(Circle::Up, Operation::Reduce, seat.leader, give, take);
         }
     }
 
@@ -131,7 +131,7 @@ impl Family {
             true => at(seat.start..seat.end),
             false => Slice::NOTHING,
         };
-        script.on_node(Circle::Up, Operation::Gather, seat.leader, (own, take));
+        script.on_node(Circle::Up, Operation::Gather, seat.leader, own, take);
     }
 
     /// The step of the node, if it takes one, in which everybody gets a block of his; they are equal, of so many units.
@@ -143,34 +143,34 @@ impl Family {
             } else {
                 Slice::NOTHING
             };
-            script.with_blocks(Circle::Down, Operation::Scatter, seat.leader, units, (give, own));
+            script.with_blocks(Circle::Down, Operation::Scatter, seat.leader, units, give, own);
         }
     }
 
     /// The step of the node, if it takes one, in which the others get what the one who acts for them has.
     pub(crate) fn spread(&self, script: &mut Script, data: Slice) {
         if let Some(seat) = self.seat {
-            let sides = match seat.leads {
+            let (give, take) = match seat.leads {
                 true => (data, Slice::NOTHING),
                 false => (Slice::NOTHING, data),
             };
-            script.on_node(Circle::Down, Operation::Bcast, seat.leader, sides);
+            script.on_node(Circle::Down, Operation::Bcast, seat.leader, give, take);
         }
     }
 }
 
 impl Script {
     /// A step of the processes of this node, after those of the same direction.
-    fn on_node(&mut self, circle: Circle, what: Operation, root: Rank, (give, take): (Slice, Slice)) {
+    fn on_node(&mut self, circle: Circle, what: Operation, root: Rank, give: Slice, take: Slice) {
         let block = match what {
             Operation::Gather => give.length,
             _ => give.length.max(take.length),
         };
-        self.with_blocks(circle, what, root, block, (give, take));
+        self.with_blocks(circle, what, root, block, give, take);
     }
 
     /// The same with blocks of so many units.
-    fn with_blocks(&mut self, circle: Circle, what: Operation, root: Rank, block: u64, (give, take): (Slice, Slice)) {
+    fn with_blocks(&mut self, circle: Circle, what: Operation, root: Rank, block: u64, give: Slice, take: Slice) {
         let step = Together {
             circle,
             what,

@@ -1,15 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! **Allgather among leaders around a ring, in the order in which its narrowest link is as wide as it can be: each
-//! hands on to the next what it gets from the one before.**
-//!
-//! | | |
-//! |---|---|
-//! | messages | k (k − 1): the minimum |
-//! | trips | k − 1 |
-//! | bytes | every block passes every link of the ring but one once, and no other link: narrow links are left out where that is possible |
-//! | long messages | blocks of all leaders are on their way at once; each site's go down inside as soon as they have come |
-//! | restrictions | 4 to 12 leaders whose links are unlike; in one tier of chains [shared](crate::allgather) is a ring in order of position |
-//! | paper | Prime-PCCL (ring in the order of measured bandwidth); Thakur, Rabenseifner, Gropp 2005 (ring allgather) |
+//! The order of sites in which the narrowest link of a ring is as wide as it can be. Long blocks of an allgather go
+//! around it ([`allgather`](crate::allgather)).
 
 use crate::routes::{Ways, neighbours};
 use isthmus_topology::Link;

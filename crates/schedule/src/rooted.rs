@@ -6,7 +6,7 @@ use crate::choose::Question;
 use crate::cost::{Council, Flow};
 use crate::form::Form;
 use crate::row::BlockRow;
-use crate::strategy::{Algorithm, Sharing, Strategy};
+use crate::strategy::{Algorithm, Dealing, Strategy};
 use crate::trees::{Load, Trees};
 use crate::{Blocks, Bytes, Call, Messages, Network, apart, choose, direct, star};
 use std::sync::Arc;
@@ -46,7 +46,7 @@ pub(crate) fn blocks(question: &Question, network: &Network, way: Flow) -> Strat
         flows: &[(way, Load::Blocks(block))],
         cut: false,
         any_root: true,
-        sharing: (Sharing::Whole, 1),
+        dealing: Dealing::WHOLE,
     };
     trees.strategy(&|_| Vec::new())
 }
@@ -88,12 +88,7 @@ pub(crate) fn bytes(call: &Call, network: &Network) -> Option<Bytes> {
     }
     let flat = strategy.is_flat(0);
     let row = BlockRow::new(&call.blocks, network, 0);
-    flat.then(|| {
-        strategy.bytes_crossing(
-            network,
-            Bytes::of_blocks(network, 0, call.root, (&row, call.unit_bytes)),
-        )
-    })
+    flat.then(|| strategy.bytes_crossing(network, Bytes::of_blocks(network, 0, call.root, &row, call.unit_bytes)))
 }
 
 /// A tree for blocks of which nobody but the root knows the sizes: every tier flat, so that blocks are not handed on

@@ -22,6 +22,21 @@ pub(crate) enum BlockRow {
     },
 }
 
+/// A buffer with blocks in order of position.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ByPosition {
+    pub(crate) buffer: Buffer,
+    /// The position with which it begins.
+    pub(crate) origin: u32,
+}
+
+/// A buffer with blocks in order of rank.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ByRank<'a> {
+    pub(crate) buffer: Buffer,
+    pub(crate) blocks: &'a Blocks,
+}
+
 impl BlockRow {
     /// Blocks of one size.
     pub(crate) fn equal(units: u64) -> Self {
@@ -98,22 +113,22 @@ impl BlockRow {
                 == blocks.offset(rank + (positions.end - positions.start)) - blocks.offset(rank)
     }
 
-    /// Copies the blocks of a range of positions between a buffer in order of position that begins with `origin` and
-    /// one in order of rank: runs of consecutive ranks at a time.
+    /// Copies the blocks of a range of positions between a buffer in order of position and one in order of rank: runs
+    /// of consecutive ranks at a time.
     pub(crate) fn permute(
         &self,
         script: &mut Script,
         shape: &Shape,
         positions: Range<u32>,
-        (by_position, origin): (Buffer, u32),
-        (by_rank, blocks): (Buffer, &Blocks),
+        by_position: ByPosition,
+        by_rank: ByRank<'_>,
         to_rank_order: bool,
     ) {
-        for (run, rank) in runs(shape, positions).flat_map(|(run, rank)| self.whole_runs(run, rank, blocks)) {
-            let near = self.slice(by_position, origin, run);
+        for (run, rank) in runs(shape, positions).flat_map(|(run, rank)| self.whole_runs(run, rank, by_rank.blocks)) {
+            let near = self.slice(by_position.buffer, by_position.origin, run);
             let far = Slice {
-                buffer: by_rank,
-                offset: blocks.offset(rank),
+                buffer: by_rank.buffer,
+                offset: by_rank.blocks.offset(rank),
                 length: near.length,
             };
             if to_rank_order {

@@ -4,7 +4,7 @@
 
 use crate::Network;
 use crate::step::Rank;
-use crate::strategy::Sharing;
+use crate::strategy::{Dealing, Sharing};
 
 /// What tells the trees of one share from those of others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,8 +70,9 @@ pub(crate) fn member(network: &Network, depth: usize, cluster: u32, mut number: 
 }
 
 /// Number of shares.
-pub(crate) fn count(network: &Network, (sharing, leaders): (Sharing, u32)) -> u32 {
+pub(crate) fn count(network: &Network, dealing: Dealing) -> u32 {
     let parts = if network.tiers() == 0 { 1 } else { network.clusters(1) };
+    let Dealing { sharing, leaders } = dealing;
     match sharing {
         Sharing::Whole => 1,
         Sharing::Dealt => leaders,

@@ -22,7 +22,7 @@ use crate::meeting;
 use crate::script::{Cut, Turns};
 use crate::share::{Share, member};
 use crate::step::Rank;
-use crate::strategy::{Algorithm, Sharing, Strategy};
+use crate::strategy::{Algorithm, Dealing, Sharing, Strategy};
 use crate::tree::Family;
 use crate::trees::{Load, Trees};
 use crate::{Call, Network};
@@ -63,7 +63,7 @@ pub(crate) fn candidates(trees: &Trees<'_>, sharing: Sharing) -> Vec<Strategy> {
     let strategy = |leaders| {
         let trees = Trees {
             algorithm: Algorithm::Shared,
-            sharing: (sharing, leaders),
+            dealing: Dealing { sharing, leaders },
             any_root: false,
             ..*trees
         };
@@ -90,7 +90,10 @@ pub(crate) fn of_blocks(question: &Question, network: &Network, way: Flow) -> Ve
             flows: &[(way, Load::Piece)],
             cut: true,
             any_root: false,
-            sharing: (Sharing::Tops, leaders),
+            dealing: Dealing {
+                sharing: Sharing::Tops,
+                leaders,
+            },
         };
         trees.strategy(&|_| Vec::new())
     };

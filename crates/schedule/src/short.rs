@@ -21,17 +21,39 @@ pub(crate) fn goes_through(call: &Call, network: &Network, me: Rank, peer: Rank,
     units > 0 && call.bytes(units) <= SHORT && me != peer && far()
 }
 
-/// The own blocks by destination and by source.
-pub(crate) fn blocks_of(call: &Call) -> (&Blocks, &Blocks) {
-    match call.in_place {
-        true => (&call.receive_blocks, &call.receive_blocks),
-        false => (&call.blocks, &call.receive_blocks),
+/// The own blocks of an alltoall.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OwnBlocks<'a> {
+    /// By destination.
+    pub(crate) to: &'a Blocks,
+    /// By source.
+    pub(crate) from: &'a Blocks,
+}
+
+impl<'a> OwnBlocks<'a> {
+    /// The same in both directions.
+    pub(crate) fn alike(blocks: &'a Blocks) -> Self {
+        Self {
+            to: blocks,
+            from: blocks,
+        }
+    }
+
+    /// Those of a call.
+    pub(crate) fn of(call: &'a Call) -> Self {
+        match call.in_place {
+            true => Self::alike(&call.receive_blocks),
+            false => Self {
+                to: &call.blocks,
+                from: &call.receive_blocks,
+            },
+        }
     }
 }
 
 /// What a process tells: units that go through leaders, by destination and by source.
 pub(crate) fn told(call: &Call, network: &Network, me: Rank) -> Vec<u64> {
-    let (given, got) = blocks_of(call);
+    let OwnBlocks { to: given, from: got } = OwnBlocks::of(call);
     let short = |peer: Rank, units: u64| match goes_through(call, network, me, peer, units) {
         true => units,
         false => 0,

@@ -19,6 +19,21 @@ pub(crate) enum Sharing {
     Tops,
 }
 
+/// How pieces are dealt out to trees, and leaders of each part of the outermost tier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Dealing {
+    pub(crate) sharing: Sharing,
+    pub(crate) leaders: u32,
+}
+
+impl Dealing {
+    /// One tree for all.
+    pub(crate) const WHOLE: Self = Self {
+        sharing: Sharing::Whole,
+        leaders: 1,
+    };
+}
+
 /// How the leaders of the outermost tier come together when all need the result, or which other way is taken: the names
 /// of the algorithms' files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use crate::cost::{self, Council, Flow, Phase};
 use crate::form::Form;
 use crate::overrides::Said;
 use crate::share;
-use crate::strategy::{Algorithm, Sharing, Strategy};
+use crate::strategy::{Algorithm, Dealing, Sharing, Strategy};
 use isthmus_topology::Level;
 use std::sync::Arc;
 
@@ -33,8 +33,7 @@ pub(crate) struct Trees<'a> {
     pub(crate) cut: bool,
     /// Whether any member may be the root, so that routes may be taken.
     pub(crate) any_root: bool,
-    /// How pieces are dealt out to trees, and leaders of each part of the outermost tier.
-    pub(crate) sharing: (Sharing, u32),
+    pub(crate) dealing: Dealing,
 }
 
 /// Sizes of pieces that are tried.
@@ -83,9 +82,9 @@ impl Trees<'_> {
     fn with(&self, segment: u64, top: &dyn Fn(u64) -> Vec<Phase>) -> Strategy {
         let bytes = self.question.bytes();
         let mut strategy = Strategy::without_trees(self.algorithm, Cost::default());
-        (strategy.sharing, strategy.leaders) = self.sharing;
+        (strategy.sharing, strategy.leaders) = (self.dealing.sharing, self.dealing.leaders);
         strategy.segment = segment;
-        strategy.shares = share::count(self.network, self.sharing);
+        strategy.shares = share::count(self.network, self.dealing);
         let shares = u64::from(strategy.shares);
         let pieces = bytes.div_ceil(segment.max(1)).max(1).next_multiple_of(shares);
         let piece = bytes.div_ceil(pieces);
@@ -116,7 +115,7 @@ impl Trees<'_> {
         if self.network.tiers() > 0 && bytes < cost::OPEN {
             strategy.opening = Council::largest(self.network, 0).opening(&phases, pieces / shares);
         }
-        if self.sharing.0 == Sharing::Relayed {
+        if self.dealing.sharing == Sharing::Relayed {
             // Where the root is, nobody takes turns at the top: its neighbours have all of it only when it has served
             // them.
             let inner: Vec<Phase> = (1..self.network.tiers())
@@ -153,13 +152,14 @@ impl Trees<'_> {
     fn tier(&self, tier: usize, piece: u64, pieces: u64) -> (Form, Vec<Phase>) {
         let council = Council::largest(self.network, tier);
         let phases = |form: &Form| -> Vec<Phase> {
-            let tops = match (self.sharing, tier) {
-                ((Sharing::Relayed, _), 0) if council.members > 2 => {
+            let Dealing { sharing, leaders } = self.dealing;
+            let tops = match (sharing, tier) {
+                (Sharing::Relayed, 0) if council.members > 2 => {
                     return self.flows.iter().map(|flow| council.relay(flow.0, piece)).collect();
                 }
-                ((Sharing::Whole, _), _) | ((Sharing::Relayed | Sharing::Dealt, _), 0) => 1,
-                ((Sharing::Tops, _), 0) => council.members,
-                ((Sharing::Tops | Sharing::Relayed | Sharing::Dealt, leaders), _) => leaders.min(council.members),
+                (Sharing::Whole, _) | (Sharing::Relayed | Sharing::Dealt, 0) => 1,
+                (Sharing::Tops, 0) => council.members,
+                (Sharing::Tops | Sharing::Relayed | Sharing::Dealt, _) => leaders.min(council.members),
             };
             self.trees(tier, form, piece, tops)
         };

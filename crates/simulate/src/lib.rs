@@ -57,8 +57,8 @@ pub fn simulate(call: &Call, topology: &Topology, network: &Arc<Network>, limits
     } else {
         Steps::Nodes
     };
-    let grid = (topology, network.links());
-    run(plans(call, network), call.unit_bytes, grid, steps, limits)
+    let links = network.links();
+    run(plans(call, network), call.unit_bytes, topology, links, steps, limits)
 }
 
 /// Runs one plan for each process of the world. Units have so many bytes. `steps`: who takes those steps of plans that
@@ -66,9 +66,10 @@ pub fn simulate(call: &Call, topology: &Topology, network: &Arc<Network>, limits
 pub fn run(
     plans: impl Iterator<Item = Box<dyn Plan>>,
     unit_bytes: u64,
-    grid: (&Topology, &Links),
+    topology: &Topology,
+    links: &Links,
     steps: Steps,
     limits: Limits,
 ) -> Result<Outcome, Stopped> {
-    World::new(grid, steps, unit_bytes, limits).run(plans)
+    World::new(topology, links, steps, unit_bytes, limits).run(plans)
 }

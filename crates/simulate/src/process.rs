@@ -6,6 +6,7 @@
 //! belongs to one of the first.
 
 use super::outcome::NONE;
+use super::queue::{Busy, Moment};
 use super::wires::LinkDirection;
 use isthmus_schedule::Operation;
 use isthmus_schedule::step::{Action, Plan, Rank, Step, StepId};
@@ -263,14 +264,17 @@ impl Process {
         self.posted.remove(place).map(|posted| posted.step)
     }
 
-    /// Occupies the process for `cost` from `now` on, or from when it is free. Gives begin and end, and what decided
-    /// the begin: `cause`, or what the process was busy with. `record` is that of the new occupation.
-    pub(super) fn occupy(&mut self, now: u64, cost: u64, cause: u32, record: u32) -> (u64, u64, u32) {
-        let cause = if self.free_at > now { self.last } else { cause };
-        let begin = now.max(self.free_at);
+    /// Occupies the process for `cost` from `now` on, or from when it is free. `record` is that of the new occupation.
+    pub(super) fn occupy(&mut self, now: Moment, cost: u64, record: u32) -> Busy {
+        let cause = if self.free_at > now.time { self.last } else { now.cause };
+        let begin = now.time.max(self.free_at);
         self.free_at = begin.saturating_add(cost);
         self.last = record;
-        (begin, self.free_at, cause)
+        Busy {
+            begin,
+            end: self.free_at,
+            cause,
+        }
     }
 
     /// The record of what it was busy with last.

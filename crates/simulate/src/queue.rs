@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What will happen next: a radix heap, and the messages from other local areas beside it.
 
+use super::outcome::NONE;
 use isthmus_schedule::step::{Rank, StepId};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -11,6 +12,34 @@ pub(super) struct Key {
     pub(super) from: Rank,
     pub(super) to: Rank,
     pub(super) slot: u16,
+}
+
+/// A time, and the record of what decided that something happens then.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Moment {
+    pub(super) time: u64,
+    pub(super) cause: u32,
+}
+
+impl Moment {
+    /// Nothing has happened yet.
+    pub(super) const BEGIN: Self = Self { time: 0, cause: NONE };
+
+    /// So many nanoseconds later, for the same reason.
+    pub(super) fn after(self, nanoseconds: u64) -> Self {
+        Self {
+            time: self.time.saturating_add(nanoseconds),
+            ..self
+        }
+    }
+}
+
+/// How long a process or a link is occupied, and the record of what decided the begin.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Busy {
+    pub(super) begin: u64,
+    pub(super) end: u64,
+    pub(super) cause: u32,
 }
 
 /// Something that will happen.
@@ -30,6 +59,15 @@ pub(super) struct Event {
     pub(super) time: u64,
     pub(super) what: What,
     pub(super) cause: u32,
+}
+
+impl Event {
+    pub(super) fn moment(&self) -> Moment {
+        Moment {
+            time: self.time,
+            cause: self.cause,
+        }
+    }
 }
 
 /// A message from another local area: in order of arrival, then of when it was sent, then of the sender, then of the

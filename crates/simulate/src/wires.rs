@@ -2,6 +2,7 @@
 //! The links: what messages cost, and until when each link is occupied.
 
 use super::outcome::{LinkUse, NONE};
+use super::queue::{Busy, Moment};
 use isthmus_schedule::step::Rank;
 use isthmus_topology::{Level, Link, Links, Topology};
 use rustc_hash::FxHashMap;
@@ -51,8 +52,9 @@ impl Connection {
         }
     }
 
-    /// A message leaves between two times if nothing holds it up. Gives its arrival.
-    fn carry(&mut self, bytes: u64, (begin, end): (u64, u64), latency: u64) -> u64 {
+    /// A message leaves while its link is busy with it, if nothing holds it up. Gives its arrival.
+    fn carry(&mut self, bytes: u64, busy: &Busy, latency: u64) -> u64 {
+        let Busy { begin, end, .. } = *busy;
         let (mut at, mut left) = (begin, bytes);
         if at >= self.until {
             let grown = if self.used >= self.window { 2 } else { 1 };
@@ -101,17 +103,17 @@ impl LinkDirection {
         }
     }
 
-    /// A message takes the link as soon as that is free, not before `now`. Gives begin, end and what decided the begin:
-    /// `cause` or the record of the message before. `record` is that of the message.
-    pub(super) fn take(&mut self, bytes: u64, gap: u64, (now, cause): (u64, u32), record: u32) -> (u64, u64, u32) {
-        let cause = if self.free_at > now { self.last } else { cause };
-        let begin = now.max(self.free_at);
+    /// A message takes the link as soon as that is free, not before `now`. What decided the
+    /// begin is that or the message before. `record` is that of the message.
+    pub(super) fn take(&mut self, bytes: u64, gap: u64, now: Moment, record: u32) -> Busy {
+        let cause = if self.free_at > now.time { self.last } else { now.cause };
+        let begin = now.time.max(self.free_at);
         let end = begin.saturating_add(gap);
         (self.free_at, self.last) = (end, record);
         self.messages += 1;
         self.bytes = self.bytes.saturating_add(bytes);
         self.busy = self.busy.saturating_add(gap);
-        (begin, end, cause)
+        Busy { begin, end, cause }
     }
 
     /// What went over it, if anything did.
@@ -182,14 +184,14 @@ impl<'a> Wires<'a> {
         self.shared.entry((level, from, to)).or_insert_with(LinkDirection::new)
     }
 
-    /// When a message arrives in another local area that has its link between two times.
-    pub(super) fn arrival(&mut self, pair: (Rank, Rank), bytes: u64, (begin, end): (u64, u64), latency: u64) -> u64 {
+    /// When a message arrives in another local area for which its link is busy so long.
+    pub(super) fn arrival(&mut self, from: Rank, to: Rank, bytes: u64, busy: &Busy, latency: u64) -> u64 {
         let Some(window) = self.window else {
-            return end.saturating_add(latency);
+            return busy.end.saturating_add(latency);
         };
         let new = || Connection::new(window.max(1));
-        let connection = self.connections.entry(pair).or_insert_with(new);
-        connection.carry(bytes, (begin, end), latency)
+        let connection = self.connections.entry((from, to)).or_insert_with(new);
+        connection.carry(bytes, busy, latency)
     }
 
     /// Visits the records of the messages that occupied links last.

@@ -7,7 +7,7 @@ use super::journal::Journal;
 use super::limits::{Limits, Stopped};
 use super::outcome::{Kind, LinkUse, NONE, Outcome, Record};
 use super::process::{Process, Task};
-use super::queue::{Delivery, Event, Key, What};
+use super::queue::{Delivery, Event, Key, Moment, What};
 use super::wires::{Cost, Wires};
 use crate::check::Crossings;
 use isthmus_schedule::step::{Plan, Rank, StepId};
@@ -36,13 +36,19 @@ pub(super) struct World<'a> {
     last: (u64, Rank, u32),
 }
 
+/// What a process is occupied with.
+struct Work {
+    kind: Kind,
+    level: Level,
+    rank: Rank,
+    peer: Rank,
+    bytes: u64,
+    /// Nanoseconds.
+    cost: u64,
+}
+
 impl<'a> World<'a> {
-    pub(super) fn new(
-        (topology, links): (&'a Topology, &'a Links),
-        steps: Steps,
-        unit_bytes: u64,
-        limits: Limits,
-    ) -> Self {
+    pub(super) fn new(topology: &'a Topology, links: &'a Links, steps: Steps, unit_bytes: u64, limits: Limits) -> Self {
         Self {
             links,
             unit_bytes,
@@ -71,7 +77,7 @@ impl<'a> World<'a> {
             self.processes.push(Process::new(plan));
             self.finished.push(0);
             self.processes[rank as usize].fill(&mut ready);
-            ready.drain(..).for_each(|step| self.start(rank, step, 0, NONE));
+            ready.drain(..).for_each(|step| self.start(rank, step, Moment::BEGIN));
         }
         (0..self.areas.all.len() as u32).for_each(|area| self.areas.leave(area));
         while let Some(until) = self.areas.horizon() {
@@ -97,8 +103,8 @@ impl<'a> World<'a> {
                 });
             }
             match event.what {
-                What::Leave { rank, step } => self.leave(rank, step, event.time, event.cause),
-                What::Arrive { from, to, slot } => self.arrive(Key { from, to, slot }, event.time, event.cause),
+                What::Leave { rank, step } => self.leave(rank, step, event.moment()),
+                What::Arrive { from, to, slot } => self.arrive(Key { from, to, slot }, event.moment()),
                 What::Done { rank, step } => self.done(rank, step, &event, ready),
             }
             if self.journal.is_full() {
@@ -136,7 +142,7 @@ impl<'a> World<'a> {
     fn done(&mut self, rank: Rank, step: StepId, event: &Event, ready: &mut Vec<StepId>) {
         if self.processes[rank as usize].work(step).task == Task::Forward {
             self.processes[rank as usize].turn(step);
-            return self.start(rank, step, event.time, event.cause);
+            return self.start(rank, step, event.moment());
         }
         let process = &mut self.processes[rank as usize];
         process.complete(step, ready);
@@ -147,46 +153,54 @@ impl<'a> World<'a> {
                 self.last = (event.time, rank, event.cause);
             }
         }
-        ready
-            .drain(..)
-            .for_each(|next| self.start(rank, next, event.time, event.cause));
+        ready.drain(..).for_each(|next| self.start(rank, next, event.moment()));
     }
 
     /// A step can run from now on.
-    fn start(&mut self, rank: Rank, step: StepId, now: u64, cause: u32) {
+    fn start(&mut self, rank: Rank, step: StepId, now: Moment) {
         let work = self.processes[rank as usize].work(step);
         let bytes = self.bytes(work.units);
         match work.task {
             Task::Send => {
                 let cost = self.wires.cost(rank, work.peer, bytes);
                 let level = cost.level;
-                let (end, record) = self.occupy(Kind::Send, level, (rank, work.peer), bytes, cost.send, (now, cause));
+                let (end, record) = self.occupy(
+                    Work {
+                        kind: Kind::Send,
+                        level,
+                        rank,
+                        peer: work.peer,
+                        bytes,
+                        cost: cost.send,
+                    },
+                    now,
+                );
                 self.at(end, What::Leave { rank, step }, record);
             }
             Task::Receive | Task::Forward => {
                 let (from, to, slot) = (work.peer, rank, work.slot);
                 if self.areas.all[self.here as usize].take(Key { from, to, slot }) {
-                    self.receive(from, rank, step, (now, cause));
+                    self.receive(Key { from, to, slot }, step, now);
                 } else {
                     self.processes[rank as usize].post(from, slot, step);
                 }
             }
-            Task::Copy => self.compute(rank, step, self.links.copy.at(bytes), (now, cause)),
-            Task::Reduce => self.compute(rank, step, self.links.reduce.at(bytes), (now, cause)),
-            Task::Together | Task::Blocks | Task::Combine => self.meet(rank, step, (now, cause)),
+            Task::Copy => self.compute(rank, step, self.links.copy.at(bytes), now),
+            Task::Reduce => self.compute(rank, step, self.links.reduce.at(bytes), now),
+            Task::Together | Task::Blocks | Task::Combine => self.meet(rank, step, now),
         }
     }
 
     /// A process has come to something that all of a circle do together. When the last one is there they begin.
-    fn meet(&mut self, rank: Rank, step: StepId, (now, cause): (u64, u32)) {
+    fn meet(&mut self, rank: Rank, step: StepId, now: Moment) {
         let circle = self.processes[rank as usize].work(step).peer;
         let Some(met) = self.circles.come(circle, rank, step) else {
             return;
         };
         if let Some(job) = met.job {
-            return self.meet_natively(&met.members, job, (now, cause));
+            return self.meet_natively(&met.members, job, now);
         }
-        let begin = now.saturating_add(self.links.level(Level::Node).latency);
+        let begin = now.after(self.links.level(Level::Node).latency);
         let expected = met.members.len() as u64;
         for (rank, step) in met.members {
             let work = self.processes[rank as usize].work(step);
@@ -197,12 +211,12 @@ impl<'a> World<'a> {
             };
             // Each copies and combines.
             let cost = self.links.copy.at(bytes).saturating_add(combine);
-            self.compute(rank, step, cost, (begin, cause));
+            self.compute(rank, step, cost, begin);
         }
     }
 
     /// The same with a vendor MPI.
-    fn meet_natively(&mut self, members: &[(Rank, StepId)], job: Jobs, (now, cause): (u64, u32)) {
+    fn meet_natively(&mut self, members: &[(Rank, StepId)], job: Jobs, now: Moment) {
         let works = || {
             members
                 .iter()
@@ -215,22 +229,32 @@ impl<'a> World<'a> {
             false => units,
         };
         let spent = natively(self.links, job, combines, [units, share].map(|units| self.bytes(units)));
-        let begin = now.saturating_add(spent.depth.saturating_sub(spent.process));
+        let begin = now.after(spent.depth.saturating_sub(spent.process));
         for &(rank, step) in members {
-            self.compute(rank, step, spent.process, (begin, cause));
+            self.compute(rank, step, spent.process, begin);
         }
     }
 
-    fn compute(&mut self, rank: Rank, step: StepId, cost: u64, (now, cause): (u64, u32)) {
+    fn compute(&mut self, rank: Rank, step: StepId, cost: u64, now: Moment) {
         if cost == 0 {
-            return self.at(now, What::Done { rank, step }, cause);
+            return self.at(now.time, What::Done { rank, step }, now.cause);
         }
-        let (end, record) = self.occupy(Kind::Compute, Level::Node, (rank, rank), 0, cost, (now, cause));
+        let (end, record) = self.occupy(
+            Work {
+                kind: Kind::Compute,
+                level: Level::Node,
+                rank,
+                peer: rank,
+                bytes: 0,
+                cost,
+            },
+            now,
+        );
         self.at(end, What::Done { rank, step }, record);
     }
 
     /// The message takes its link as soon as that is free.
-    fn leave(&mut self, rank: Rank, step: StepId, now: u64, cause: u32) {
+    fn leave(&mut self, rank: Rank, step: StepId, now: Moment) {
         let work = self.processes[rank as usize].work(step);
         let (to, slot, bytes) = (work.peer, work.slot, self.bytes(work.units));
         let cost = self.wires.cost(rank, to, bytes);
@@ -240,7 +264,7 @@ impl<'a> World<'a> {
             Level::Node => &mut self.processes[rank as usize].lane,
             _ => self.wires.lane(level, rank, to),
         };
-        let (begin, end, cause) = lane.take(bytes, cost.gap, (now, cause), record);
+        let busy = lane.take(bytes, cost.gap, now, record);
         if let Some(lengths) = &mut self.lengths {
             let units = lengths.entry(Key { from: rank, to, slot }).or_default();
             units.push_back(work.units);
@@ -251,20 +275,20 @@ impl<'a> World<'a> {
             level,
             rank,
             peer: to,
-            cause,
+            cause: busy.cause,
             bytes,
-            begin,
-            end,
+            begin: busy.begin,
+            end: busy.end,
         });
-        self.at(end, What::Done { rank, step }, record);
+        self.at(busy.end, What::Done { rank, step }, record);
         if level > Level::WideArea {
-            let arrival = end.saturating_add(latency);
+            let arrival = busy.end.saturating_add(latency);
             return self.at(arrival, What::Arrive { from: rank, to, slot }, record);
         }
-        let arrival = self.wires.arrival((rank, to), bytes, (begin, end), latency);
+        let arrival = self.wires.arrival(rank, to, bytes, &busy, latency);
         self.areas.deliver(Delivery {
             time: arrival,
-            decided: now,
+            decided: now.time,
             from: rank,
             number: self.handled,
             to,
@@ -273,54 +297,58 @@ impl<'a> World<'a> {
         });
     }
 
-    fn arrive(&mut self, key: Key, now: u64, cause: u32) {
+    fn arrive(&mut self, key: Key, now: Moment) {
         match self.processes[key.to as usize].take(key.from, key.slot) {
-            Some(step) => self.receive(key.from, key.to, step, (now, cause)),
+            Some(step) => self.receive(key, step, now),
             None => self.areas.all[self.here as usize].keep(key),
         }
     }
 
-    fn receive(&mut self, from: Rank, rank: Rank, step: StepId, since: (u64, u32)) {
+    fn receive(&mut self, key: Key, step: StepId, since: Moment) {
+        let Key { from, to: rank, .. } = key;
         let work = self.processes[rank as usize].work(step);
-        let units = self.received((from, rank, work.slot), step);
+        let units = self.received(key, step);
         let bytes = self.bytes(units.unwrap_or(work.units));
         let cost = self.wires.cost(from, rank, bytes);
-        let (end, record) = self.occupy(Kind::Receive, cost.level, (rank, from), bytes, cost.receive, since);
+        let (end, record) = self.occupy(
+            Work {
+                kind: Kind::Receive,
+                level: cost.level,
+                rank,
+                peer: from,
+                bytes,
+                cost: cost.receive,
+            },
+            since,
+        );
         self.at(end, What::Done { rank, step }, record);
     }
 
     /// Units of a message that is received, where that is noted; a step that hands it on learns them.
-    fn received(&mut self, (from, to, slot): (Rank, Rank, u16), step: StepId) -> Option<u64> {
-        let units = self.lengths.as_mut()?.get_mut(&Key { from, to, slot })?.pop_front()?;
-        if self.processes[to as usize].work(step).task == Task::Forward {
-            self.processes[to as usize].carry(step, units);
+    fn received(&mut self, key: Key, step: StepId) -> Option<u64> {
+        let units = self.lengths.as_mut()?.get_mut(&key)?.pop_front()?;
+        let process = &mut self.processes[key.to as usize];
+        if process.work(step).task == Task::Forward {
+            process.carry(step, units);
         }
         Some(units)
     }
 
     /// Occupies a process and keeps the record. Gives the end and the record's number.
-    fn occupy(
-        &mut self,
-        kind: Kind,
-        level: Level,
-        (rank, peer): (Rank, Rank),
-        bytes: u64,
-        cost: u64,
-        (now, cause): (u64, u32),
-    ) -> (u64, u32) {
+    fn occupy(&mut self, work: Work, now: Moment) -> (u64, u32) {
         let record = self.journal.next();
-        let (begin, end, cause) = self.processes[rank as usize].occupy(now, cost, cause, record);
+        let busy = self.processes[work.rank as usize].occupy(now, work.cost, record);
         self.journal.keep(Record {
-            kind,
-            level,
-            rank,
-            peer,
-            cause,
-            bytes,
-            begin,
-            end,
+            kind: work.kind,
+            level: work.level,
+            rank: work.rank,
+            peer: work.peer,
+            cause: busy.cause,
+            bytes: work.bytes,
+            begin: busy.begin,
+            end: busy.end,
         });
-        (end, record)
+        (busy.end, record)
     }
 
     /// Forgets the records that no critical path can go through any more.

@@ -27,7 +27,8 @@ pub(super) struct Coarse {
 /// are too many.
 pub(super) fn affordable(
     asked: &Asked,
-    (topology, together): (&Topology, Steps),
+    topology: &Topology,
+    together: Steps,
     network: &Arc<Network>,
     exact: bool,
 ) -> Result<(Arc<Network>, Option<Coarse>), JobError> {

@@ -113,15 +113,14 @@ fn simulated(what: &What) -> Result<Simulated, JobError> {
         Form::Whole => steps_together(&asked.call, &network, true),
         Form::Grid(_) | Form::Groups(_) => Steps::None,
     };
-    let (simulated, coarse) = budget::affordable(&asked, (&grid.topology, steps), &network, what.exact)?;
+    let (simulated, coarse) = budget::affordable(&asked, &grid.topology, steps, &network, what.exact)?;
     let ranks = 0..grid.topology.size();
     let all: Box<dyn Iterator<Item = Box<dyn Plan>>> = match asked.form {
         Form::Whole => Box::new(plans(&asked.call, &simulated)),
         _ => Box::new(ranks.map(|me| asked.plan(&simulated, me))),
     };
     let limits = Limits::default();
-    let world = (&grid.topology, &grid.links);
-    let outcome = run(all, asked.call.unit_bytes, world, steps, limits).map_err(|stopped| {
+    let outcome = run(all, asked.call.unit_bytes, &grid.topology, &grid.links, steps, limits).map_err(|stopped| {
         let error = JobError::new(format!("{} of {} on '{}': {stopped}", asked.name, asked.size, name));
         error.hint("take a smaller size or fewer processes")
     })?;

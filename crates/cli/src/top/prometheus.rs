@@ -90,7 +90,7 @@ const SPENT: [Spent; 4] = [
 pub(super) fn prometheus(job: &str, passed: &Passed) -> String {
     let mut text = String::new();
     let ends = |l: &LinkTraffic| (l.from.clone(), l.to.clone());
-    family(&mut text, job, "link", (&LINK, &passed.links), ends);
+    family(&mut text, job, "link", &LINK, &passed.links, ends);
     let help = "bytes of messages before compression, by class";
     head(&mut text, "link", "class_bytes_total", "counter", help);
     for link in &passed.links {
@@ -99,7 +99,7 @@ pub(super) fn prometheus(job: &str, passed: &Passed) -> String {
             line(&mut text, "isthmus_link_class_bytes_total", &labels, bytes);
         }
     }
-    family(&mut text, job, "trunk", (&TRUNK, &passed.trunks), |t| {
+    family(&mut text, job, "trunk", &TRUNK, &passed.trunks, |t| {
         (t.from.clone(), t.to.clone())
     });
     head(
@@ -136,7 +136,8 @@ fn family<T>(
     text: &mut String,
     job: &str,
     of: &str,
-    (metrics, all): (&[Metric<T>], &[T]),
+    metrics: &[Metric<T>],
+    all: &[T],
     ends: impl Fn(&T) -> (String, String),
 ) {
     for (name, kind, help, number) in metrics {

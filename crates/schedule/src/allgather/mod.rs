@@ -2,6 +2,7 @@
 //! Allgather and allgatherv.
 
 mod bruck;
+mod ring;
 mod shared;
 mod tree;
 
@@ -12,7 +13,7 @@ use crate::cost::Flow;
 use crate::meeting;
 use crate::script::Script;
 use crate::step::{Plan, Rank};
-use crate::strategy::{Algorithm, Sharing, Strategy};
+use crate::strategy::{Algorithm, Dealing, Strategy};
 use crate::trees::{Load, Trees};
 use crate::{Bytes, Call, Messages, Network};
 use std::sync::Arc;
@@ -38,21 +39,14 @@ pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy
         flows: &flows,
         cut: false,
         any_root: false,
-        sharing: (Sharing::Whole, 1),
+        dealing: Dealing::WHOLE,
     };
     let share = |bytes: u64| bytes / u64::from(network.clusters(1).max(1));
-    let short = question.bytes() <= bruck::MOST;
+    let long = ring::is_worth_while(question.bytes());
     use Algorithm as A;
     meeting::possible(network, &[A::Flat, A::Routed, A::Tree, A::Bruck, A::Ring])
         .into_iter()
-        // A ring is for bytes, rounds are for latency.
-        .filter(|&algorithm| {
-            if short {
-                algorithm != A::Ring
-            } else {
-                algorithm != A::Bruck
-            }
-        })
+        .filter(|&algorithm| algorithm != if long { A::Bruck } else { A::Ring })
         .map(|algorithm| trees(algorithm).strategy(&|bytes| meeting::cost(network, algorithm, share(bytes), false)))
         // Trees of blocks have messages in nodes too.
         .chain(shared::candidates(

@@ -15,7 +15,7 @@
 use super::bruck;
 use crate::Network;
 use crate::choose::{self, Order, Question};
-use crate::row::BlockRow;
+use crate::row::{BlockRow, ByPosition, ByRank};
 use crate::script::{Kind, Piece, Script};
 use crate::step::{Buffer, Plan, Rank, Slice};
 use crate::strategy::{Algorithm, Strategy};
@@ -61,8 +61,11 @@ pub(super) fn plan(call: &Call, network: &Arc<Network>, me: Rank, strategy: &Str
             &mut script,
             network,
             0..network.size(),
-            (all, 0),
-            (Buffer::Recv, &call.blocks),
+            ByPosition { buffer: all, origin: 0 },
+            ByRank {
+                buffer: Buffer::Recv,
+                blocks: &call.blocks,
+            },
             true,
         );
     }
@@ -137,7 +140,7 @@ pub(super) fn bytes(call: &Call, network: &Network) -> Bytes {
     } else {
         u64::from(network.clusters(1))
     };
-    let up = Bytes::of_blocks(network, 1, 0, (&row, call.unit_bytes));
+    let up = Bytes::of_blocks(network, 1, 0, &row, call.unit_bytes);
     let down = Bytes::of(Messages::of_trees(network, 1), all);
     let level = if network.tiers() == 0 {
         Level::Node

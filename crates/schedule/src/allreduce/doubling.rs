@@ -30,7 +30,7 @@ pub(super) fn exchange(
 ) {
     let (slot, back) = (piece.slot(Kind::Exchange), piece.slot(Kind::Share));
     let parties = Parties::of(council.size);
-    let Some((number, guest)) = sum.take_part(script, council, parties, (slot, back)) else {
+    let Some((number, guest)) = sum.take_part(script, council, parties, slot, back) else {
         return;
     };
     if let Some(guest) = guest {

@@ -29,7 +29,7 @@ pub(super) fn spares(council: &Council, piece: u64) -> u64 {
 pub(super) fn exchange(script: &mut Script, council: &Council, sum: &mut Sum, piece: &Piece, spare: Slice) {
     let (slot, back) = (piece.slot(Kind::Exchange), piece.slot(Kind::Share));
     let parties = Parties::of(council.size);
-    let Some((number, guest)) = sum.take_part(script, council, parties, (slot, back)) else {
+    let Some((number, guest)) = sum.take_part(script, council, parties, slot, back) else {
         return;
     };
     let mut used = 0;

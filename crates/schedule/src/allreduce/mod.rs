@@ -17,7 +17,7 @@ use crate::cost::{Flow, Phase};
 use crate::meeting;
 use crate::script::Script;
 use crate::step::{Plan, Rank};
-use crate::strategy::{Algorithm, Sharing, Strategy};
+use crate::strategy::{Algorithm, Dealing, Strategy};
 use crate::trees::{Load, Trees};
 use crate::{Bytes, Call, Messages, Network};
 use std::sync::Arc;
@@ -55,7 +55,7 @@ pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy
         flows: &[(Flow::Combine, Load::Piece), (Flow::Down, Load::Piece)],
         cut: true,
         any_root: false,
-        sharing: (Sharing::Whole, 1),
+        dealing: Dealing::WHOLE,
     };
     let mut all: Vec<Strategy> = meeting::possible(network, meetings)
         .into_iter()

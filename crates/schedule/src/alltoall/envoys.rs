@@ -195,10 +195,10 @@ impl Process {
     fn round(&mut self, script: &mut Script, round: u64, rounds: u64) {
         for distance in 1..self.network.clusters(1) {
             let (there, here) = neighbours(&self.network, self.site, distance);
-            if let Some(parcel) = self.parcel(round, distance, (self.site, there)) {
+            if let Some(parcel) = self.parcel(round, distance, self.site, there) {
                 self.outward(script, &parcel, round, distance);
             }
-            if let Some(parcel) = self.parcel(round, distance, (here, self.site)) {
+            if let Some(parcel) = self.parcel(round, distance, here, self.site) {
                 self.inward(script, &parcel, round, distance);
             }
         }
@@ -211,7 +211,7 @@ impl Process {
     }
 
     /// What goes from one site to another in a round.
-    fn parcel(&self, round: u64, distance: u32, (from, to): (u32, u32)) -> Option<Parcel> {
+    fn parcel(&self, round: u64, distance: u32, from: u32, to: u32) -> Option<Parcel> {
         let network = &self.network;
         let (here, there) = (network.span(1, from), network.span(1, to));
         let (n, m) = (here.len() as u64, there.len() as u64);
@@ -244,7 +244,7 @@ impl Process {
     }
 
     /// Receives a part into the ring for what goes to the site at a distance, or comes from it, and sends it on.
-    fn hand_on(&mut self, script: &mut Script, (round, distance, inward): (u64, u32, bool), hop: Hop) {
+    fn hand_on(&mut self, script: &mut Script, round: u64, distance: u32, inward: bool, hop: Hop) {
         let ring = self.carried.iter().position(|&d| d == distance).unwrap_or(0) as u64;
         let place = (2 * ring + u64::from(inward)) * self.places + round % self.places;
         let data = Slice {
@@ -278,7 +278,7 @@ impl Process {
                 to: on,
                 length: parcel.length,
             };
-            self.hand_on(script, (round, distance, false), hop);
+            self.hand_on(script, round, distance, false, hop);
         }
     }
 
@@ -301,7 +301,7 @@ impl Process {
                 to: (rank(parcel.target), piece.slot(Kind::Down)),
                 length: parcel.length,
             };
-            self.hand_on(script, (round, distance, true), hop);
+            self.hand_on(script, round, distance, true, hop);
         }
     }
 

@@ -24,7 +24,7 @@ use crate::routes::Routes;
 use crate::row::{BlockRow, runs};
 use crate::script::{Kind, Piece, Script};
 use crate::step::{Action, After, Buffer, Plan, Rank, Slice};
-use crate::strategy::{Algorithm, Sharing, Strategy};
+use crate::strategy::{Algorithm, Dealing, Strategy};
 use crate::tree::{Council, Family};
 use crate::trees::{Load, Trees};
 use crate::{Bytes, Call, Messages, Network, scatter};
@@ -57,7 +57,7 @@ pub(super) fn plan(call: &Call, network: &Arc<Network>, me: Rank, block: u64) ->
                 routes: routes.map(|r| &**r),
                 rounds: strategy.algorithm == Algorithm::Bruck,
             };
-            leader.act(&mut script, &family, &rows, (own, result), &meeting);
+            leader.act(&mut script, &family, &rows, own, result, &meeting);
         }
     }
     Box::new(script)
@@ -90,7 +90,7 @@ fn strategy(question: &Question, network: &Network, algorithm: Algorithm) -> Opt
         flows: &[(Flow::Up, Load::Blocks(row)), (Flow::Down, Load::Blocks(row))],
         cut: false,
         any_root: false,
-        sharing: (Sharing::Whole, 1),
+        dealing: Dealing::WHOLE,
     };
     let cluster = p / u64::from(network.clusters(1));
     let between = block.saturating_mul(cluster * cluster);
@@ -189,7 +189,8 @@ impl<'a> Leader<'a> {
         script: &mut Script,
         family: &Family,
         rows: &BlockRow,
-        (own, result): (Slice, Slice),
+        own: Slice,
+        result: Slice,
         meeting: &Meeting<'_>,
     ) {
         let collected = self.collect(script, family, rows, own);
@@ -328,7 +329,7 @@ pub(super) fn messages(network: &Network, algorithm: Algorithm) -> Messages {
 /// inside, every row up and down.
 pub(super) fn bytes(network: &Network, algorithm: Algorithm, block: u64) -> Bytes {
     let row = block.saturating_mul(u64::from(network.size()));
-    let rows = Bytes::of_blocks(network, 1, 0, (&BlockRow::equal(row), 2));
+    let rows = Bytes::of_blocks(network, 1, 0, &BlockRow::equal(row), 2);
     let outer = network.level(0);
     let between = match algorithm {
         Algorithm::Bruck => bruck::crossings(network),

@@ -14,6 +14,7 @@ pub(crate) use pairwise::plan as straight;
 
 use crate::choose::{self, Question};
 use crate::script::Script;
+use crate::short::OwnBlocks;
 use crate::step::{Plan, Rank};
 use crate::strategy::{Algorithm, Strategy};
 use crate::{Blocks, Bytes, Call, Messages, Network, Operation};
@@ -31,7 +32,7 @@ pub(crate) fn plan(call: &Call, network: &Arc<Network>, me: Rank) -> Box<dyn Pla
                 }
                 Algorithm::Partners => partners::plan(&equal(call), network, me, n),
                 Algorithm::Envoys => envoys::plan(&equal(call), network, me, n, strategy.segment),
-                _ => pairwise::plan(&equal(call), network, me, (&call.blocks, &call.blocks)),
+                _ => pairwise::plan(&equal(call), network, me, OwnBlocks::alike(&call.blocks)),
             }
         }
         _ => unequal::plan(call, network, me),

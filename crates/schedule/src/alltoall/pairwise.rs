@@ -13,32 +13,53 @@ use crate::amount::Cost;
 use crate::choose::Question;
 use crate::cost::pairwise;
 use crate::script::{Kind, Piece, Script};
+use crate::short::OwnBlocks;
 use crate::step::{Action, After, Buffer, Plan, Rank, Slice};
 use crate::strategy::{Algorithm, Strategy};
 use crate::{Blocks, Call, Messages, Network, Operation};
 
-pub(crate) fn plan(call: &Call, network: &Network, me: Rank, blocks: (&Blocks, &Blocks)) -> Box<dyn Plan> {
+pub(crate) fn plan(call: &Call, network: &Network, me: Rank, blocks: OwnBlocks<'_>) -> Box<dyn Plan> {
     let mut script = Script::default();
-    let (from, ready) = given(&mut script, call, network);
-    write(&mut script, (network.size(), me), blocks, (from, &ready), |_, _| true);
+    let given = given(&mut script, call, network);
+    write(&mut script, network, me, blocks, &given, |_, _| true);
     Box::new(script)
 }
 
-/// Where the blocks are that are given, and the step after which they are there.
-pub(super) fn given(script: &mut Script, call: &Call, network: &Network) -> (Buffer, After) {
+/// The blocks that a process gives.
+#[derive(Clone, Debug)]
+pub(super) struct Given {
+    /// Where they are.
+    pub(super) buffer: Buffer,
+    /// The steps after which they are there.
+    pub(super) ready: After,
+}
+
+impl Given {
+    /// They are there from the beginning.
+    fn at_once(buffer: Buffer) -> Self {
+        Self {
+            buffer,
+            ready: After::NONE,
+        }
+    }
+}
+
+/// The blocks of a call, out of the way of those that come.
+pub(super) fn given(script: &mut Script, call: &Call, network: &Network) -> Given {
     match (call.in_place, &call.operation) {
-        (false, _) => (Buffer::Send, After::NONE),
+        (false, _) => Given::at_once(Buffer::Send),
         (true, Operation::Alltoall) => saved(script, call.blocks.offset(network.size())),
         (true, _) => saved(script, call.receive_blocks.offset(network.size())),
     }
 }
 
-/// Writes what process `me` of `p` does about the blocks, by target and by source, that are wanted: by peer and units.
+/// Writes what process `me` does about the blocks that are wanted: by peer and units.
 pub(super) fn write(
     script: &mut Script,
-    (p, me): (u32, Rank),
-    (by_target, by_source): (&Blocks, &Blocks),
-    (from, ready): (Buffer, &After),
+    network: &Network,
+    me: Rank,
+    blocks: OwnBlocks<'_>,
+    given: &Given,
     wanted: impl Fn(Rank, u64) -> bool,
 ) {
     let block = |buffer, blocks: &Blocks, rank| Slice {
@@ -46,22 +67,22 @@ pub(super) fn write(
         offset: blocks.offset(rank),
         length: blocks.size(rank),
     };
-    let slot = Piece::whole(0).slot(Kind::Share);
+    let (slot, p) = (Piece::whole(0).slot(Kind::Share), network.size());
     for d in 1..p {
         let (to, source) = ((me + d) % p, (me + p - d) % p);
-        let data = block(from, by_target, to);
+        let data = block(given.buffer, blocks.to, to);
         if data.length > 0 && wanted(to, data.length) {
-            script.push(Action::Send { to, data, slot }, ready.clone());
+            script.push(Action::Send { to, data, slot }, given.ready.clone());
         }
-        let data = block(Buffer::Recv, by_source, source);
+        let data = block(Buffer::Recv, blocks.from, source);
         if data.length > 0 && wanted(source, data.length) {
             let from = source;
-            script.push(Action::Receive { from, data, slot }, ready.clone());
+            script.push(Action::Receive { from, data, slot }, given.ready.clone());
         }
     }
-    let own = block(Buffer::Recv, by_source, me);
-    if from == Buffer::Send && own.length > 0 {
-        let from = block(Buffer::Send, by_target, me);
+    let own = block(Buffer::Recv, blocks.from, me);
+    if given.buffer == Buffer::Send && own.length > 0 {
+        let from = block(Buffer::Send, blocks.to, me);
         script.push(Action::Copy { from, to: own }, After::NONE);
     }
 }
@@ -79,9 +100,9 @@ pub(super) fn strategy(question: &Question, network: &Network) -> Strategy {
 }
 
 /// Copies what is in the one buffer of a call in place out of the way.
-fn saved(script: &mut Script, length: u64) -> (Buffer, After) {
+fn saved(script: &mut Script, length: u64) -> Given {
     if length == 0 {
-        return (Buffer::Recv, After::NONE);
+        return Given::at_once(Buffer::Recv);
     }
     let buffer = script.memory(length);
     let from = Slice {
@@ -100,7 +121,10 @@ fn saved(script: &mut Script, length: u64) -> (Buffer, After) {
         },
         After::NONE,
     );
-    (buffer, After::from_iter([copy]))
+    Given {
+        buffer,
+        ready: After::from_iter([copy]),
+    }
 }
 
 /// Messages of equal blocks.

@@ -14,11 +14,12 @@
 //! Who sends to the process with index j in its site: the one with index j mod g in its node. Blocks are not put
 //! together: they follow each other between the same two processes, and are received where they belong.
 
-use super::pairwise;
+use super::pairwise::{self, Given};
 use crate::amount::Cost;
 use crate::choose::Question;
 use crate::cost::{self, Phase};
 use crate::script::{Kind, Piece, Script};
+use crate::short::OwnBlocks;
 use crate::step::{Action, After, Buffer, Plan, Rank, Slice};
 use crate::strategy::{Algorithm, Strategy};
 use crate::{Call, Messages, Network};
@@ -31,13 +32,13 @@ const LARGEST: usize = 48;
 
 pub(super) fn plan(call: &Call, network: &Arc<Network>, me: Rank, block: u64) -> Box<dyn Plan> {
     let mut script = Script::default();
-    let (given, ready) = pairwise::given(&mut script, call, network);
-    let member = Member::new(network, me, block, (given, ready));
+    let given = pairwise::given(&mut script, call, network);
+    let member = Member::new(network, me, block, given);
     let site = network.cluster_of(1, member.position);
     let near = |peer: Rank, _| network.cluster_of(1, network.position_of(peer)) == site;
-    let blocks = (&call.blocks, &call.blocks);
+    let blocks = OwnBlocks::alike(&call.blocks);
     script.share(sharers(network, block));
-    pairwise::write(&mut script, (network.size(), me), blocks, (given, &member.ready), near);
+    pairwise::write(&mut script, network, me, blocks, &member.given, near);
     let sites = network.clusters(1);
     for distance in 1..sites {
         member.send(&mut script, network.span(1, (site + distance) % sites));
@@ -97,13 +98,11 @@ struct Member<'a> {
     /// Positions of its node.
     node: Range<u32>,
     block: u64,
-    given: Buffer,
-    /// After which steps its blocks are there.
-    ready: After,
+    given: Given,
 }
 
 impl<'a> Member<'a> {
-    fn new(network: &'a Network, me: Rank, block: u64, (given, ready): (Buffer, After)) -> Self {
+    fn new(network: &'a Network, me: Rank, block: u64, given: Given) -> Self {
         let position = network.position_of(me);
         Self {
             network,
@@ -111,7 +110,6 @@ impl<'a> Member<'a> {
             node: node_of(network, position),
             block,
             given,
-            ready,
         }
     }
 
@@ -131,13 +129,13 @@ impl<'a> Member<'a> {
         for index in (0..size).map(|i| (i + first) % size) {
             let (target, rank) = (there.start + index, self.network.rank_at(there.start + index));
             let partner = partner(&self.node, index);
-            let own = self.slice(self.given, u64::from(rank));
+            let own = self.slice(self.given.buffer, u64::from(rank));
             if partner == self.position {
                 self.carry(script, target, own);
             } else {
                 let to = self.network.rank_at(partner);
                 let slot = Piece::numbered(u64::from(target)).slot(Kind::Up);
-                script.push(Action::Send { to, data: own, slot }, self.ready.clone());
+                script.push(Action::Send { to, data: own, slot }, self.given.ready.clone());
             }
         }
     }
@@ -148,7 +146,7 @@ impl<'a> Member<'a> {
         let index = self.position - self.node.start;
         let sent = |number: u32| Piece::numbered(u64::from(number)).slot(Kind::Exchange);
         let (data, slot) = (own, sent(index));
-        script.push(Action::Send { to, data, slot }, self.ready.clone());
+        script.push(Action::Send { to, data, slot }, self.given.ready.clone());
         let memory = script.memory(u64::from(size - 1) * self.block);
         for number in 1..size {
             let from = (index + size - number) % size;
@@ -177,7 +175,7 @@ impl<'a> Member<'a> {
             let from = self.network.rank_at(partner(&node, index));
             let data = self.slice(Buffer::Recv, u64::from(self.network.rank_at(source)));
             let slot = Piece::numbered(u64::from(source - node.start)).slot(Kind::Exchange);
-            script.push(Action::Receive { from, data, slot }, self.ready.clone());
+            script.push(Action::Receive { from, data, slot }, self.given.ready.clone());
         }
     }
 }

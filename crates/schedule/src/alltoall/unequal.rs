@@ -13,13 +13,13 @@
 //!
 //! What is short each pair of processes knows alone, so nobody needs to know all sizes.
 
-use super::pairwise;
+use super::pairwise::{self, Given};
 use crate::choose;
 use crate::parcels::Parcels;
 use crate::routes::Ways;
 use crate::row::{BlockRow, runs};
 use crate::script::{Kind, Piece, Script};
-use crate::short::{SHORT, blocks_of, goes_through, told, width};
+use crate::short::{OwnBlocks, SHORT, goes_through, told, width};
 use crate::step::{Action, After, Buffer, Plan, Rank, Slice};
 use crate::strategy::{Algorithm, Strategy};
 use crate::tree::{Council, Family};
@@ -36,7 +36,7 @@ pub(super) fn family(call: &Call, network: &Network, me: Rank) -> Option<(Family
 
 pub(super) fn plan(call: &Call, network: &Arc<Network>, me: Rank) -> Box<dyn Plan> {
     let Some((family, strategy)) = family(call, network, me) else {
-        return pairwise::plan(call, network, me, blocks_of(call));
+        return pairwise::plan(call, network, me, OwnBlocks::of(call));
     };
     // A process without others below it is told nothing.
     let learnt = call.counts.clone();
@@ -48,7 +48,7 @@ pub(super) fn plan(call: &Call, network: &Arc<Network>, me: Rank) -> Box<dyn Pla
         family: &family,
     };
     let mut script = Script::default();
-    let (given, ready) = pairwise::given(&mut script, call, network);
+    let given = pairwise::given(&mut script, call, network);
     let process = Process {
         call,
         network,
@@ -56,13 +56,12 @@ pub(super) fn plan(call: &Call, network: &Arc<Network>, me: Rank) -> Box<dyn Pla
         sizes: &sizes,
     };
     let results = match family.parent {
-        Some(parent) => process.member(&mut script, parent, (given, &ready)),
-        None => process.leader(&mut script, (given, &ready), ways(network, &strategy)),
+        Some(parent) => process.member(&mut script, parent, &given),
+        None => process.leader(&mut script, &given, ways(network, &strategy)),
     };
     let straight = |peer: Rank, units: u64| !goes_through(call, network, me, peer, units);
-    let blocks = blocks_of(call);
-    pairwise::write(&mut script, (network.size(), me), blocks, (given, &ready), straight);
-    process.unpack(&mut script, results, &ready);
+    pairwise::write(&mut script, network, me, OwnBlocks::of(call), &given, straight);
+    process.unpack(&mut script, results, &given.ready);
     Box::new(script)
 }
 
@@ -156,8 +155,8 @@ struct Process<'a> {
 impl Process<'_> {
     /// Collects what the subtree has for other nodes, in order of position, and in it by rank of destination. Gives the
     /// steps after which it is there.
-    fn collect(&self, script: &mut Script, (given, ready): (Buffer, &After)) -> (BlockRow, Slice, After) {
-        let (family, blocks) = (self.sizes.family, blocks_of(self.call).0);
+    fn collect(&self, script: &mut Script, given: &Given) -> (BlockRow, Slice, After) {
+        let (family, blocks) = (self.sizes.family, OwnBlocks::of(self.call).to);
         let row = self.sizes.row(|position, rank| self.sizes.to(position, rank));
         let all = family.start..family.end;
         let buffer = script.memory(row.length(all.clone()));
@@ -165,13 +164,13 @@ impl Process<'_> {
         let own = at(family.position..family.position + 1);
         let (mut offset, mut come) = (own.offset, After::NONE);
         for (rank, length) in through(0..self.network.size(), |rank| self.sizes.to(family.position, rank)) {
-            let (buffer, to) = (given, Slice { offset, length, ..own });
+            let (buffer, to) = (given.buffer, Slice { offset, length, ..own });
             let from = Slice {
                 buffer,
                 offset: blocks.offset(rank),
                 length,
             };
-            come.append(script.push(Action::Copy { from, to }, ready.clone()));
+            come.append(script.push(Action::Copy { from, to }, given.ready.clone()));
             offset += length;
         }
         for child in family.children.iter().rev() {
@@ -199,7 +198,7 @@ impl Process<'_> {
     }
 
     /// A process under another; gives its results and the steps after which they are there.
-    fn member(&self, script: &mut Script, to: Rank, given: (Buffer, &After)) -> (Slice, After) {
+    fn member(&self, script: &mut Script, to: Rank, given: &Given) -> (Slice, After) {
         let family = self.sizes.family;
         let (_, data, collected) = self.collect(script, given);
         let slot = Piece::whole(0).slot(Kind::Up);
@@ -218,7 +217,7 @@ impl Process<'_> {
     }
 
     /// The leader of a site; gives its results and the steps after which they are there.
-    fn leader(&self, script: &mut Script, given: (Buffer, &After), ways: Option<&Ways>) -> (Slice, After) {
+    fn leader(&self, script: &mut Script, given: &Given, ways: Option<&Ways>) -> (Slice, After) {
         let family = self.sizes.family;
         let council = Council::outermost(self.network, self.me);
         let block = SHORT / self.call.unit_bytes.max(1);
@@ -235,46 +234,45 @@ impl Process<'_> {
             out: script.memory(rows.length),
             coming: script.memory(memory),
         };
-        let given = self.sizes.begins(|position, rank| self.sizes.to(position, rank));
-        let come = parcels.exchange(script, |script, to| {
-            self.sort(script, &council.span(to), (&given, rows), parcels.to(to), &collected)
-        });
-        let results = Slice {
-            buffer: script.memory(memory),
-            offset: 0,
-            length: memory,
+        let given = Laid {
+            begins: self.sizes.begins(|position, rank| self.sizes.to(position, rank)),
+            rows,
         };
-        let begins = self.sizes.begins(|position, rank| self.sizes.from(position, rank));
-        let mut assembled = self.keep(script, (&given, rows), (&begins, results), &collected);
+        let come = parcels.exchange(script, |script, to| {
+            self.sort(script, &council.span(to), &given, parcels.to(to), &collected)
+        });
+        let results = Laid {
+            begins: self.sizes.begins(|position, rank| self.sizes.from(position, rank)),
+            rows: Slice {
+                buffer: script.memory(memory),
+                offset: 0,
+                length: memory,
+            },
+        };
+        let mut assembled = self.keep(script, &given, &results, &collected);
         for from in (0..k).filter(|&from| from != council.index) {
             let parcel = parcels.from(from);
-            let steps = self.assemble(script, &council.span(from), parcel, (&begins, results), &come);
+            let steps = self.assemble(script, &council.span(from), parcel, &results, &come);
             assembled.extend(steps.iter().copied());
         }
         let assembled = script.join(assembled);
-        (self.spread(script, &row, results.buffer, &assembled), assembled)
+        (self.spread(script, &row, results.rows.buffer, &assembled), assembled)
     }
 
     /// Blocks from the own site for the own site go from rows to results.
-    fn keep(
-        &self,
-        script: &mut Script,
-        (given, rows): (&Begins, Slice),
-        (begins, results): (&Begins, Slice),
-        collected: &After,
-    ) -> After {
+    fn keep(&self, script: &mut Script, given: &Laid, results: &Laid, collected: &After) -> After {
         let (mut kept, family) = (After::NONE, self.sizes.family);
         for (from, to) in (family.start..family.end).flat_map(|a| (family.start..family.end).map(move |b| (a, b))) {
             let (sender, receiver) = (self.network.rank_at(from), self.network.rank_at(to));
-            let (at, length) = given.run(from, receiver..receiver + 1);
-            let place = begins.run(to, sender..sender + 1).0;
+            let (at, length) = given.begins.run(from, receiver..receiver + 1);
+            let place = results.begins.run(to, sender..sender + 1).0;
             let slice = |whole: Slice, offset| Slice {
                 offset,
                 length,
                 ..whole
             };
             if length > 0 {
-                let (from, to) = (slice(rows, at), slice(results, place));
+                let (from, to) = (slice(given.rows, at), slice(results.rows, place));
                 kept.append(script.push(Action::Copy { from, to }, collected.clone()));
             }
         }
@@ -295,22 +293,15 @@ impl Process<'_> {
     }
 
     /// Makes the parcel for a site: by own process, by process there, in order of position.
-    fn sort(
-        &self,
-        script: &mut Script,
-        there: &Range<u32>,
-        (begins, rows): (&Begins, Slice),
-        parcel: Slice,
-        collected: &After,
-    ) -> After {
+    fn sort(&self, script: &mut Script, there: &Range<u32>, given: &Laid, parcel: Slice, collected: &After) -> After {
         let (mut offset, mut sorted) = (parcel.offset, After::NONE);
         for own in self.sizes.family.start..self.sizes.family.end {
             for (run, rank) in runs(self.network, there.clone()) {
-                let (from, length) = begins.run(own, rank..rank + run.len() as u32);
+                let (from, length) = given.begins.run(own, rank..rank + run.len() as u32);
                 let from = Slice {
                     offset: from,
                     length,
-                    ..rows
+                    ..given.rows
                 };
                 let to = Slice {
                     offset,
@@ -327,18 +318,11 @@ impl Process<'_> {
     }
 
     /// Sorts a parcel into the own processes' results, which are in order of source's rank.
-    fn assemble(
-        &self,
-        script: &mut Script,
-        there: &Range<u32>,
-        parcel: Slice,
-        (begins, results): (&Begins, Slice),
-        come: &After,
-    ) -> After {
+    fn assemble(&self, script: &mut Script, there: &Range<u32>, parcel: Slice, results: &Laid, come: &After) -> After {
         let (mut offset, mut assembled) = (parcel.offset, After::NONE);
         for rank in there.clone().map(|position| self.network.rank_at(position)) {
             for own in self.sizes.family.start..self.sizes.family.end {
-                let (to, length) = begins.run(own, rank..rank + 1);
+                let (to, length) = results.begins.run(own, rank..rank + 1);
                 let from = Slice {
                     offset,
                     length,
@@ -347,7 +331,7 @@ impl Process<'_> {
                 let to = Slice {
                     offset: to,
                     length,
-                    ..results
+                    ..results.rows
                 };
                 if length > 0 {
                     assembled.append(script.push(Action::Copy { from, to }, come.clone()));
@@ -360,7 +344,7 @@ impl Process<'_> {
 
     /// Puts the results where they belong.
     fn unpack(&self, script: &mut Script, (results, there): (Slice, After), ready: &After) {
-        let (blocks, position) = (blocks_of(self.call).1, self.sizes.family.position);
+        let (blocks, position) = (OwnBlocks::of(self.call).from, self.sizes.family.position);
         let after = After::from_iter(there.iter().chain(ready.iter()).copied());
         let mut offset = results.offset;
         for (rank, length) in through(0..self.network.size(), |rank| self.sizes.from(position, rank)) {
@@ -379,6 +363,12 @@ impl Process<'_> {
             offset += length;
         }
     }
+}
+
+/// Rows of blocks in memory.
+struct Laid {
+    begins: Begins,
+    rows: Slice,
 }
 
 /// Where the blocks of rows begin that stand one behind the other: by process of the subtree and by rank.

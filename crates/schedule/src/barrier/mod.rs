@@ -9,7 +9,7 @@ use crate::cost::Flow;
 use crate::meeting;
 use crate::script::Script;
 use crate::step::{Plan, Rank};
-use crate::strategy::{Algorithm, Sharing, Strategy};
+use crate::strategy::{Algorithm, Dealing, Strategy};
 use crate::trees::{Load, Trees};
 use crate::{Call, Messages, Network, Operation};
 use std::sync::Arc;
@@ -42,7 +42,7 @@ pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy
         flows: &[(Flow::Up, Load::Piece), (Flow::Down, Load::Piece)],
         cut: false,
         any_root: false,
-        sharing: (Sharing::Whole, 1),
+        dealing: Dealing::WHOLE,
     };
     meetings
         .into_iter()

@@ -8,7 +8,7 @@ use crate::choose::{self, Question};
 use crate::cost::Flow;
 use crate::script::Script;
 use crate::step::{Plan, Rank};
-use crate::strategy::{Algorithm, Sharing, Strategy};
+use crate::strategy::{Algorithm, Dealing, Strategy};
 use crate::trees::{Load, Trees};
 use crate::{Bytes, Call, Messages, Network};
 use std::sync::Arc;
@@ -28,7 +28,7 @@ pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy
         flows: &[(Flow::Down, Load::Piece)],
         cut: true,
         any_root: true,
-        sharing: (Sharing::Whole, 1),
+        dealing: Dealing::WHOLE,
     };
     let mut all = vec![trees.strategy(&|_| Vec::new())];
     all.extend(shared::candidates(&trees));

@@ -11,7 +11,7 @@
 
 use crate::apart::Apart;
 use crate::choose::{self, Order, Question};
-use crate::row::BlockRow;
+use crate::row::{BlockRow, ByPosition, ByRank};
 use crate::script::{Kind, Piece, Script};
 use crate::step::{Buffer, Plan, Rank, Slice};
 use crate::straight::Straight;
@@ -42,10 +42,10 @@ pub(super) fn plan(call: &Call, network: &Network, me: Rank) -> Box<dyn Plan> {
         _ => Straight::of(call, network, &strategy, &family, &row),
     };
     match (family.parent, &straight) {
-        (None, _) => receive_by_rank(&mut script, call, network, &family, (&row, straight.as_ref()), own),
+        (None, _) => receive_by_rank(&mut script, call, network, &family, &row, straight.as_ref(), own),
         (Some(_), None) => collect(&mut script, &family, &row, own, None),
         (Some(parent), Some(straight)) => {
-            collect_apart(&mut script, &family, (&row, straight), own, (parent, call.root));
+            collect_apart(&mut script, &family, &row, straight, own, parent, call.root);
         }
     }
     Box::new(script)
@@ -114,9 +114,11 @@ fn collect(script: &mut Script, family: &Family, row: &BlockRow, own: Slice, all
 fn collect_apart(
     script: &mut Script,
     family: &Family,
-    (row, straight): (&BlockRow, &Straight),
+    row: &BlockRow,
+    straight: &Straight,
     own: Slice,
-    (parent, root): (Rank, Rank),
+    parent: Rank,
+    root: Rank,
 ) {
     let whole = family.start..family.end;
     let buffer = script.memory(straight.row.length(whole.clone()));
@@ -145,7 +147,8 @@ fn receive_by_rank(
     call: &Call,
     network: &Network,
     family: &Family,
-    (row, straight): (&BlockRow, Option<&Straight>),
+    row: &BlockRow,
+    straight: Option<&Straight>,
     own: Slice,
 ) {
     let home = Slice {
@@ -174,8 +177,18 @@ fn receive_by_rank(
         let buffer = *rest.get_or_insert_with(|| script.memory(row.at(network.size())));
         script.receive(child.rank, row.slice(buffer, 0, positions), slot);
         for site in sites {
-            let to = (Buffer::Recv, &call.blocks);
-            row.permute(script, network, network.span(1, site), (buffer, 0), to, true);
+            let to = ByRank {
+                buffer: Buffer::Recv,
+                blocks: &call.blocks,
+            };
+            row.permute(
+                script,
+                network,
+                network.span(1, site),
+                ByPosition { buffer, origin: 0 },
+                to,
+                true,
+            );
         }
     }
     let slot = Piece::whole(0).slot(Kind::Share);
@@ -221,8 +234,11 @@ fn take_part(
     }
     let buffer = *spare.get_or_insert_with(|| script.memory(row.at(network.size())));
     take(script, row.slice(buffer, 0, positions.clone()));
-    let to = (Buffer::Recv, &call.blocks);
-    row.permute(script, network, positions, (buffer, 0), to, true);
+    let to = ByRank {
+        buffer: Buffer::Recv,
+        blocks: &call.blocks,
+    };
+    row.permute(script, network, positions, ByPosition { buffer, origin: 0 }, to, true);
 }
 
 /// The own block of a process in the buffer that holds it when the call begins.

@@ -11,6 +11,7 @@
 
 use super::sides::Sides;
 use crate::Network;
+use crate::short::OwnBlocks;
 use crate::step::{Plan, Rank};
 use crate::{Blocks, Call, Operation, alltoall};
 use std::sync::Arc;
@@ -28,6 +29,6 @@ pub(super) fn plan(call: &Call, network: &Arc<Network>, sides: &Sides, me: Rank)
         in_place: false,
         ..call.clone()
     };
-    let blocks = (&by_rank(&call.blocks), &by_rank(&call.receive_blocks));
-    alltoall::straight(&call, network, me, blocks)
+    let (to, from) = (&by_rank(&call.blocks), &by_rank(&call.receive_blocks));
+    alltoall::straight(&call, network, me, OwnBlocks { to, from })
 }

@@ -10,7 +10,7 @@ use crate::choose::{self, Order, Question};
 use crate::cost::Flow;
 use crate::script::Script;
 use crate::step::{Plan, Rank};
-use crate::strategy::{Algorithm, Sharing, Strategy};
+use crate::strategy::{Algorithm, Dealing, Strategy};
 use crate::trees::{Load, Trees};
 use crate::{Bytes, Call, Messages, Network, gather};
 use std::sync::Arc;
@@ -44,7 +44,7 @@ pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy
         flows: &[(Flow::Combine, Load::Piece)],
         cut: true,
         any_root: question.order != Order::Ranks,
-        sharing: (Sharing::Whole, 1),
+        dealing: Dealing::WHOLE,
     };
     let mut all = vec![trees.strategy(&|_| Vec::new())];
     all.extend(shared::candidates(&trees));

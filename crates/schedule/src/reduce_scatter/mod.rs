@@ -11,7 +11,7 @@ use crate::cost::Flow;
 use crate::meeting;
 use crate::script::Script;
 use crate::step::{Plan, Rank};
-use crate::strategy::{Algorithm, Sharing, Strategy};
+use crate::strategy::{Algorithm, Dealing, Strategy};
 use crate::trees::{Load, Trees};
 use crate::{Bytes, Call, Messages, Network};
 use std::sync::Arc;
@@ -47,7 +47,7 @@ pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy
         flows: &flows,
         cut: false,
         any_root: false,
-        sharing: (Sharing::Whole, 1),
+        dealing: Dealing::WHOLE,
     };
     let share = |bytes: u64| bytes / u64::from(network.clusters(1).max(1));
     let meeting = |algorithm, bytes: u64| match algorithm {

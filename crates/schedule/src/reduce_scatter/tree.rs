@@ -18,7 +18,7 @@ use crate::Network;
 use crate::fold::{Sum, fold, operand_of};
 use crate::leaders::{Meeting, memory};
 use crate::routes::Routes;
-use crate::row::BlockRow;
+use crate::row::{BlockRow, ByPosition, ByRank};
 use crate::script::{Kind, Piece, Script};
 use crate::step::{Buffer, Plan, Rank, Slice};
 use crate::strategy::{Algorithm, Strategy};
@@ -83,7 +83,20 @@ fn combine_up(script: &mut Script, call: &Call, network: &Network, family: &Fami
     let mut value = whole(given);
     if !network.in_rank_order() || call.in_place {
         value = whole(script.memory(total));
-        row.permute(script, network, 0..p, (value.buffer, 0), (given, &call.blocks), false);
+        row.permute(
+            script,
+            network,
+            0..p,
+            ByPosition {
+                buffer: value.buffer,
+                origin: 0,
+            },
+            ByRank {
+                buffer: given,
+                blocks: &call.blocks,
+            },
+            false,
+        );
     }
     let mut sum = Sum { value, target: value };
     if !family.is_leaf() {
@@ -183,7 +196,7 @@ pub(super) fn bytes(call: &Call, network: &Network, from: usize) -> Bytes {
     let row = BlockRow::new(&call.blocks, network, 0);
     let all = call.bytes(row.at(network.size()));
     let up = Bytes::of(Messages::of_trees(network, from), all);
-    let inside = up.plus(Bytes::of_blocks(network, from, 0, (&row, call.unit_bytes)));
+    let inside = up.plus(Bytes::of_blocks(network, from, 0, &row, call.unit_bytes));
     match from {
         0 => inside,
         _ => inside.and(network.level(0), all.saturating_mul(u64::from(network.clusters(1)) - 1)),

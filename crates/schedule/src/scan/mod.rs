@@ -10,7 +10,7 @@ use crate::cost::Flow;
 use crate::meeting;
 use crate::script::Script;
 use crate::step::{Plan, Rank};
-use crate::strategy::{Algorithm, Sharing, Strategy};
+use crate::strategy::{Algorithm, Dealing, Strategy};
 use crate::trees::{Load, Trees};
 use crate::{Call, Messages, Network};
 use std::sync::Arc;
@@ -45,7 +45,7 @@ pub(crate) fn candidates(question: &Question, network: &Network) -> Vec<Strategy
         flows: &[(Flow::Combine, Load::Piece), (Flow::Down, Load::Piece)],
         cut: true,
         any_root: false,
-        sharing: (Sharing::Whole, 1),
+        dealing: Dealing::WHOLE,
     };
     meeting::possible(network, meetings)
         .into_iter()

@@ -10,7 +10,7 @@
 //! | paper | multilevel-topology-aware-collectives 2002, section 3 (MPI_Scatter) |
 
 use crate::apart::Apart;
-use crate::row::BlockRow;
+use crate::row::{BlockRow, ByPosition, ByRank};
 use crate::script::{Kind, Piece, Script};
 use crate::step::{Buffer, Plan, Rank, Slice};
 use crate::straight::Straight;
@@ -45,10 +45,10 @@ pub(super) fn plan(call: &Call, network: &Network, me: Rank) -> Box<dyn Plan> {
         }
     }
     match (family.parent, &straight) {
-        (None, _) => send_by_rank(&mut script, call, network, &family, (&row, straight.as_ref()), own),
+        (None, _) => send_by_rank(&mut script, call, network, &family, &row, straight.as_ref(), own),
         (Some(parent), None) => pass_on(&mut script, &family, parent, &row, own),
         (Some(parent), Some(straight)) => {
-            pass_on_apart(&mut script, &family, (&row, straight), own, (parent, call.root));
+            pass_on_apart(&mut script, &family, &row, straight, own, parent, call.root);
         }
     }
     Box::new(script)
@@ -78,9 +78,11 @@ fn pass_on(script: &mut Script, family: &Family, parent: Rank, row: &BlockRow, o
 fn pass_on_apart(
     script: &mut Script,
     family: &Family,
-    (row, straight): (&BlockRow, &Straight),
+    row: &BlockRow,
+    straight: &Straight,
     own: Slice,
-    (parent, root): (Rank, Rank),
+    parent: Rank,
+    root: Rank,
 ) {
     let whole = family.start..family.end;
     let buffer = script.memory(straight.row.length(whole.clone()));
@@ -122,7 +124,8 @@ fn send_by_rank(
     call: &Call,
     network: &Network,
     family: &Family,
-    (row, straight): (&BlockRow, Option<&Straight>),
+    row: &BlockRow,
+    straight: Option<&Straight>,
     own: Slice,
 ) {
     let (mut spare, mut rest) = (None, None);
@@ -136,8 +139,18 @@ fn send_by_rank(
         let row = &straight.row;
         let buffer = *rest.get_or_insert_with(|| script.memory(row.at(network.size())));
         for site in sites {
-            let from = (Buffer::Send, &call.blocks);
-            row.permute(script, network, network.span(1, site), (buffer, 0), from, false);
+            let from = ByRank {
+                buffer: Buffer::Send,
+                blocks: &call.blocks,
+            };
+            row.permute(
+                script,
+                network,
+                network.span(1, site),
+                ByPosition { buffer, origin: 0 },
+                from,
+                false,
+            );
         }
         script.send(child.rank, row.slice(buffer, 0, positions), slot);
     }
@@ -204,7 +217,17 @@ fn give_part(
         return give(script, data);
     }
     let buffer = *spare.get_or_insert_with(|| script.memory(row.at(network.size())));
-    let from = (Buffer::Send, &call.blocks);
-    row.permute(script, network, positions.clone(), (buffer, 0), from, false);
+    let from = ByRank {
+        buffer: Buffer::Send,
+        blocks: &call.blocks,
+    };
+    row.permute(
+        script,
+        network,
+        positions.clone(),
+        ByPosition { buffer, origin: 0 },
+        from,
+        false,
+    );
     give(script, row.slice(buffer, 0, positions));
 }

@@ -20,6 +20,14 @@ pub(crate) struct Manner {
     pub(crate) unit_bytes: u64,
 }
 
+/// What matches a send and a receive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Message {
+    from: Rank,
+    to: Rank,
+    slot: u16,
+}
+
 /// Messages that wait for their other half.
 #[derive(Default)]
 struct Waiting {
@@ -39,7 +47,7 @@ pub(crate) struct World<'a, V> {
     shape: &'a Shape,
     manner: Manner,
     processes: Vec<Process<V>>,
-    waiting: HashMap<(Rank, Rank, u16), Waiting>,
+    waiting: HashMap<Message, Waiting>,
     /// Per process and circle its steps with the others there that have begun.
     together: HashMap<(Rank, Circle), VecDeque<StepId>>,
     ready: Vec<(Rank, StepId)>,
@@ -96,12 +104,12 @@ impl<'a, V: Value> World<'a, V> {
     }
 
     fn unmatched(&self) -> String {
-        let text = |(k, w): (&(Rank, Rank, u16), &Waiting)| {
+        let text = |(message, w): (&Message, &Waiting)| {
             format!(
                 "{}->{} slot {}: {} sent, {} awaited",
-                k.0,
-                k.1,
-                k.2,
+                message.from,
+                message.to,
+                message.slot,
                 w.sends.len(),
                 w.receives.len()
             )
@@ -125,8 +133,8 @@ impl<'a, V: Value> World<'a, V> {
     fn start(&mut self, rank: Rank, id: StepId) -> Result<(), Fault> {
         let action = self.processes[rank as usize].action(id);
         let key = match action {
-            Action::Send { to, slot, .. } => (rank, to, slot),
-            Action::Receive { from, slot, .. } | Action::Forward { from, slot, .. } => (from, rank, slot),
+            Action::Send { to, slot, .. } => Message { from: rank, to, slot },
+            Action::Receive { from, slot, .. } | Action::Forward { from, slot, .. } => Message { from, to: rank, slot },
             Action::Copy { .. } | Action::Reduce { .. } => {
                 let process = &mut self.processes[rank as usize];
                 process.compute(&action, self.manner.commutative)?;
@@ -199,8 +207,8 @@ impl<'a, V: Value> World<'a, V> {
         }
     }
 
-    fn deliver(&mut self, key: (Rank, Rank, u16)) -> Result<(), Fault> {
-        let (from, to, _) = key;
+    fn deliver(&mut self, key: Message) -> Result<(), Fault> {
+        let Message { from, to, .. } = key;
         if from == to || to as usize >= self.processes.len() || from as usize >= self.processes.len() {
             return Err(Fault::new(format!("a message goes from {from} to {to}")));
         }
@@ -222,7 +230,11 @@ impl<'a, V: Value> World<'a, V> {
             .map_err(|f| f.at(to, receive))?;
         self.refresh(from)?;
         if let Some((next, slot)) = onward {
-            let key = (to, next, slot);
+            let key = Message {
+                from: to,
+                to: next,
+                slot,
+            };
             self.waiting.entry(key).or_default().sends.push_back(receive);
             self.deliver(key)?;
         }

@@ -92,7 +92,8 @@ impl Model {
         let outcome = run(
             plans,
             call.unit_bytes,
-            (&self.topology, self.network.links()),
+            &self.topology,
+            self.network.links(),
             Steps::Nodes,
             self.limits,
         );
