@@ -4,12 +4,13 @@
 
 mod common;
 
-use common::Stage;
+use common::{BYTES, Stage};
 use isthmus_core::world::World;
 use isthmus_datatype::op::Predefined;
 use isthmus_datatype::raw::OwnMemory;
-use isthmus_datatype::{Basic, Datatype};
-use isthmus_rma::{Sink, Source, TargetData, When, Window};
+use isthmus_datatype::{Basic, Datatype, Representation};
+use isthmus_rma::{Flavor, Sink, Source, TargetData, When, Window};
+use isthmus_transport::memory::Options;
 
 /// Questions that a process has asked.
 fn questions(world: &World) -> u64 {
@@ -18,16 +19,25 @@ fn questions(world: &World) -> u64 {
     waits.map(|(.., counted)| counted.messages).sum()
 }
 
+/// Cells of a random program.
+const CELLS: usize = 12;
+
 struct Cell<'a> {
     window: &'a Window,
+    disp: i64,
     long: Datatype,
     memory: OwnMemory,
 }
 
 impl<'a> Cell<'a> {
     fn new(window: &'a Window) -> Self {
+        Self::at(window, 64)
+    }
+
+    fn at(window: &'a Window, disp: i64) -> Self {
         Self {
             window,
+            disp,
             long: Datatype::of(Basic::Int64),
             memory: OwnMemory::new(0, 8),
         }
@@ -36,7 +46,7 @@ impl<'a> Cell<'a> {
     fn place(&self) -> TargetData<'_> {
         TargetData {
             rank: 0,
-            disp: 64,
+            disp: self.disp,
             count: 1,
             datatype: &self.long,
         }
@@ -54,6 +64,16 @@ impl<'a> Cell<'a> {
             .window
             .accumulate(Predefined::Sum, sum, None, &self.place(), When::Always);
         said.expect("said");
+    }
+
+    fn put(&self, value: i64) {
+        let data = OwnMemory::with(&value.to_ne_bytes());
+        let source = Source {
+            memory: data.reading(),
+            count: 1,
+            datatype: &self.long,
+        };
+        self.window.put(&source, &self.place(), When::Always).expect("said");
     }
 
     fn get(&self) {
@@ -109,6 +129,76 @@ fn gets_are_flushed_by_their_data_and_others_by_one_question() {
     assert_eq!(asked, [0, 0, 0, 1, 2]);
     assert_eq!(questions(stage.liar), 3, "the unlock");
     assert_eq!(stage.accused(), None);
+}
+
+/// Random programs of one process, against a model of the part that they change: near and far, and where the network
+/// soon takes no more.
+#[test]
+fn random_programs_are_as_a_model_says() {
+    let options = |far, queue| Options {
+        far,
+        queue,
+        ..Options::default()
+    };
+    for (round, (far, queue)) in [(false, 1000), (false, 3), (true, 1000), (true, 3)]
+        .into_iter()
+        .enumerate()
+    {
+        let stage = Stage::over(options(far, queue), (Flavor::Allocate, BYTES), Representation::LOCAL);
+        let mut seed = 0x9e37_79b9_7f4a_7c15 ^ (round as u64 + 1);
+        println!("seed {seed}");
+        let mut any = move |below: u64| {
+            seed ^= seed << 13;
+            seed ^= seed >> 7;
+            seed ^= seed << 17;
+            (seed >> 20) % below
+        };
+        let (model, ended) = stage.locked(|window| {
+            let mut model = [0_i64; CELLS];
+            let cells: Vec<Cell<'_>> = (0..CELLS).map(|at| Cell::at(window, 8 * at as i64)).collect();
+            let mut open: [Option<i64>; CELLS] = [None; CELLS];
+            for _ in 0..3000 {
+                let at = any(CELLS as u64) as usize;
+                let value = any(1000) as i64;
+                match any(9) {
+                    // What is being read is not changed, as MPI demands.
+                    0..=4 if open[at].is_some() => {}
+                    0..=2 => {
+                        cells[at].add(value);
+                        model[at] += value;
+                    }
+                    3 | 4 => {
+                        cells[at].put(value);
+                        model[at] = value;
+                    }
+                    // What was asked for before has another place now, so it has to have come.
+                    5 | 6 if open[at].is_none() => {
+                        cells[at].get();
+                        open[at] = Some(model[at]);
+                    }
+                    7 => window.flush(Some(0)).expect("flushed"),
+                    _ => window.flush_local(Some(0)).expect("flushed here"),
+                }
+                if any(9) == 0 {
+                    window.flush(None).expect("flushed");
+                    for (cell, expected) in cells.iter().zip(&mut open) {
+                        if let Some(expected) = expected.take() {
+                            assert_eq!(cell.got(), expected, "round {round}");
+                        }
+                    }
+                }
+            }
+            model
+        });
+        ended.expect("unlocked");
+        let part = stage.windows[0].own_memory().reading();
+        let shown = std::array::from_fn(|at| {
+            let mut bytes = [0; 8];
+            part.read(8 * at as isize, &mut bytes);
+            i64::from_ne_bytes(bytes)
+        });
+        assert_eq!((model, stage.accused()), (shown, None), "round {round}");
+    }
 }
 
 #[test]

@@ -27,7 +27,8 @@
 //! What is kept has [`MOST_TYPE_BYTES`] at most, together. `length`: bytes of data that come, or are asked for.
 //! `first`: the byte of the stream of the type with which they begin. Data are as their sender represents them, what
 //! comes counts as at the origin, what is asked for as at the target. What a peer sends is applied in
-//! the order in which it was sent. The bit `common` of Operate, Data and Bundle says whether they follow an odd number
+//! the order in which it was sent. Puts and accumulates with all their data may have a question too, which is that of a
+//! Flush behind them. The bit `common` of Operate, Data and Bundle says whether they follow an odd number
 //! of fences.
 
 pub mod bundle;
@@ -122,7 +123,7 @@ pub struct Operation<'a> {
     pub does: Does,
     /// Handle of the operation on elements; 0: none.
     pub op: u32,
-    /// Number by which answers come; 0: it asks nothing.
+    /// Number by which answers come; 0: it asks nothing. Of a put or an accumulate: whether all so far is done.
     pub question: u32,
     /// See the module.
     pub first: u64,
@@ -158,6 +159,13 @@ impl<'a> Operation<'a> {
         bytes
     }
 
+    /// Gives a question to an operation that is encoded, and asks for no data.
+    pub fn ask(bytes: &mut [u8], question: u32) {
+        if let Some(place) = bytes.get_mut(8..12) {
+            place.copy_from_slice(&question.to_le_bytes());
+        }
+    }
+
     /// The question of an operation of which these are the first bytes; 0: it has none.
     pub fn question_of(bytes: &[u8]) -> u32 {
         let question = bytes.get(8..12).and_then(<[u8]>::first_chunk);
@@ -185,7 +193,8 @@ impl<'a> Operation<'a> {
             return Err(DecodeError::Truncated { field: "type" });
         };
         let asks = matches!(does, Does::Get | Does::Fetch | Does::Swap);
-        if asks != (question != 0) {
+        let whole = data.len() as u64 == length;
+        if asks && question == 0 || !asks && question != 0 && !whole {
             return invalid("question", question.into());
         }
         if described > MAX_BYTES || data.len() > SHORT {
@@ -279,6 +288,7 @@ mod tests {
             },
             Operation {
                 does: Does::Put,
+                data: &[],
                 ..operation.clone()
             },
             Operation {
@@ -288,6 +298,16 @@ mod tests {
         ] {
             assert!(Operation::decode(&lie.encode()).is_err(), "{lie:?}");
         }
+        let mut asks = Operation {
+            does: Does::Put,
+            question: 0,
+            ..operation
+        }
+        .encode();
+        assert_eq!(Operation::decode(&asks).map(|put| put.question), Ok(0));
+        Operation::ask(&mut asks, 9);
+        assert_eq!(Operation::decode(&asks).map(|put| put.question), Ok(9));
+        Operation::ask(&mut [0; 11], 9);
         for length in 0..HEAD + 3 {
             assert!(Operation::decode(&bytes[..length]).is_err(), "{length} bytes");
         }

@@ -204,6 +204,33 @@ impl Desk {
             .map(drop)
     }
 
+    /// See [`Outgoing::hold`].
+    pub(crate) fn hold(
+        &mut self,
+        port: &mut Port<'_>,
+        peer: Peer,
+        header: Header,
+        operation: Vec<u8>,
+    ) -> Result<(), EngineError> {
+        self.out.hold(port, peer, header, operation)
+    }
+
+    /// See [`Outgoing::flush`].
+    pub(crate) fn flush(
+        &mut self,
+        port: &mut Port<'_>,
+        peer: Peer,
+        context: u32,
+        question: u32,
+    ) -> Result<(), EngineError> {
+        self.out.flush(port, peer, context, question)
+    }
+
+    /// See [`Outgoing::let_go`].
+    pub(crate) fn let_go(&mut self, port: &mut Port<'_>) {
+        self.out.let_go(port);
+    }
+
     /// The same with memory of the program, as a part of a request.
     pub(crate) fn lend(
         &mut self,
@@ -472,7 +499,7 @@ impl Machine for Desk {
 
     fn advance(&mut self, core: &mut Core) -> bool {
         let mut port = core.port(protocol::RMA);
-        let mut any = false;
+        let mut any = self.out.let_go(&mut port);
         for open in self.windows.values_mut().filter(|open| open.waits()) {
             any |= open.go_on(&mut port, &mut self.out);
         }

@@ -37,9 +37,13 @@ pub(super) struct Doing<'a, 'b> {
 }
 
 impl Doing<'_, '_> {
-    /// Answers a question without data.
+    /// Answers the question of a frame without data.
     pub(super) fn done(&mut self) -> Step {
-        let (context, question) = halves(self.from.1);
+        self.tell_done(halves(self.from.1).1)
+    }
+
+    fn tell_done(&mut self, question: u32) -> Step {
+        let context = halves(self.from.1).0;
         let header = header(What::Done, context, question, 0);
         self.answer(header, SendBuffer::EMPTY, 0)
     }
@@ -114,7 +118,9 @@ impl Doing<'_, '_> {
         let Ok(operation) = Operation::decode(bytes) else {
             return Step::Lie("an operation on a window that is none");
         };
+        let flushes = operation.question != 0 && matches!(operation.does, Does::Put | Does::Accumulate);
         match self.begin(&operation) {
+            Ok(Step::Over) if flushes => self.tell_done(operation.question),
             Ok(step) => step,
             Err(error) => self.fail(operation.question, &error),
         }

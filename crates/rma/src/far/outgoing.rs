@@ -65,6 +65,14 @@ pub(super) struct Outgoing {
     pub(super) waiting: HashMap<Peer, [u64; 2]>,
     /// Operations for peers that what left before has not reached yet.
     bundles: HashMap<Peer, Bundled>,
+    /// The last operations for peers of this local area: a flush behind one is a part of its frame.
+    held: HashMap<Peer, Held>,
+}
+
+/// An operation that asks nothing and has all its data.
+struct Held {
+    head: Header,
+    operation: Vec<u8>,
 }
 
 /// Of which window operations are, and whether they follow an odd fence ([`Counts`](crate::counts)).
@@ -117,6 +125,7 @@ impl Outgoing {
         among: Among,
         operation: &Operation<'_>,
     ) -> Option<u64> {
+        self.leave(port, peer);
         if !self.waiting.contains_key(&peer) || !Bundle::suits(operation) {
             return None;
         }
@@ -154,6 +163,61 @@ impl Outgoing {
     /// Nothing reaches this peer any more.
     pub(super) fn lose(&mut self, peer: Peer) {
         self.bundles.remove(&peer);
+        self.held.remove(&peer);
+    }
+
+    /// Sends an operation that asks nothing and has all its data, soon: with the flush behind it, before whatever else
+    /// this process has to say to the peer, or when it looks after messages.
+    pub(super) fn hold(
+        &mut self,
+        port: &mut Port<'_>,
+        peer: Peer,
+        head: Header,
+        operation: Vec<u8>,
+    ) -> Result<(), EngineError> {
+        if let Some(error) = port.loss(peer) {
+            return Err(error);
+        }
+        self.leave(port, peer);
+        self.held.insert(peer, Held { head, operation });
+        Ok(())
+    }
+
+    /// Asks whether all is done that this peer was sent about a window.
+    pub(super) fn flush(
+        &mut self,
+        port: &mut Port<'_>,
+        peer: Peer,
+        context: u32,
+        question: u32,
+    ) -> Result<(), EngineError> {
+        let held = self.held.get_mut(&peer).filter(|held| halves(&held.head).0 == context);
+        let Some(held) = held else {
+            let head = header(What::Flush, context, question, 0);
+            let nothing = (SendBuffer::EMPTY, Memory::Own);
+            return self.operate(port, peer, head, nothing, None).map(drop);
+        };
+        Operation::ask(&mut held.operation, question);
+        self.leave(port, peer);
+        Ok(())
+    }
+
+    /// What is held leaves; whether there was any.
+    pub(super) fn let_go(&mut self, port: &mut Port<'_>) -> bool {
+        let peers: Vec<_> = self.held.keys().copied().collect();
+        peers.iter().for_each(|&peer| self.leave(port, peer));
+        !peers.is_empty()
+    }
+
+    fn leave(&mut self, port: &mut Port<'_>, peer: Peer) {
+        if self.held.is_empty() {
+            return;
+        }
+        if let Some(Held { head, operation }) = self.held.remove(&peer) {
+            let payload = SendBuffer::owned(operation.into());
+            // Who is lost is told by others.
+            let _ = self.send(port, peer, head, payload, Memory::Own, None);
+        }
     }
 
     /// Sends what this process has to say. If it leaves later, `request` has a part that is over then.
@@ -165,6 +229,7 @@ impl Outgoing {
         (payload, memory): (SendBuffer, Memory),
         request: Option<Request>,
     ) -> Result<Sending, EngineError> {
+        self.leave(port, peer);
         if !self.bundles.is_empty() {
             self.release(port, peer);
         }

@@ -22,6 +22,9 @@ use crate::window::{Window, sent_of};
 /// Most bytes of operations for one process that have not left when a call returns.
 const MOST_WAITING: u64 = 16 << 20;
 
+/// The level of processes that a message takes long to reach: operations leave at once.
+const WIDE_AREA: u8 = 0;
+
 /// An operation on a process on another node.
 pub(super) struct Call<'a> {
     pub(super) does: Does,
@@ -188,6 +191,9 @@ fn operate(
         let bytes = operation.len();
         let mut head = header(What::Operate, way.context, bytes as u32, 0);
         head.common = counts.send(way.rank, bytes as u64);
+        if !asks && data.length() == 0 && port.level(way.peer) > WIDE_AREA {
+            return desk.hold(port, way.peer, head, operation);
+        }
         let said = desk.say(port, way.peer, head, SendBuffer::owned(operation.into()));
         if said.is_err() {
             desk.forget(port, question);

@@ -102,6 +102,15 @@ fn settle_far(window: &Window, rank: Option<u32>, unlocks: bool) -> Result<()> {
     result
 }
 
+/// What waits for a flush does so no longer.
+fn let_go(window: &Window) {
+    with_machine(
+        &mut window.world.engine().lock(),
+        protocol::RMA,
+        |desk: &mut Desk, port| desk.let_go(port),
+    );
+}
+
 /// A fence: waits until all operations of all members are done. Each hears how many bytes of them it gets.
 pub(crate) fn meet(window: &Window, far: &Far) -> Result<()> {
     // Others wait for this process whatever has gone wrong.
@@ -109,6 +118,7 @@ pub(crate) fn meet(window: &Window, far: &Far) -> Result<()> {
         true => settle(window, None, false),
         false => Ok(()),
     };
+    let_go(window);
     let (mine, odd) = {
         let mut sent = sent_of(window);
         sent.open.clear();
@@ -156,6 +166,7 @@ pub(crate) fn complete(window: &Window, ranks: &[u32], tell: impl FnOnce(&dyn Fn
         true => settle(window, None, false),
         false => Ok(()),
     };
+    let_go(window);
     {
         let mut sent = sent_of(window);
         for rank in ranks {
@@ -173,6 +184,7 @@ pub(crate) fn settle_here(window: &Window) -> Result<()> {
     if window.far.is_none() {
         return Ok(());
     }
+    let_go(window);
     let key = key_of(window);
     window.world.engine().wait(|engine| {
         let heard = with_machine(engine, protocol::RMA, |desk: &mut Desk, _| desk.has_heard(key));
@@ -201,7 +213,10 @@ fn ask(window: &Window, engine: &mut Engine, rank: u32, what: What) -> Result<Re
     with_desk(engine, |desk, port| {
         let request = desk.begin(port, 1);
         let question = desk.ask((key_of(window), peer), None, Some(request));
-        let said = desk.say(port, peer, header(what, context, question, 0), SendBuffer::EMPTY);
+        let said = match what {
+            What::Flush => desk.flush(port, peer, context, question),
+            _ => desk.say(port, peer, header(what, context, question, 0), SendBuffer::EMPTY),
+        };
         match said {
             Ok(()) => port.count(waits, peer, 0),
             // Who is lost is told by others.

@@ -57,11 +57,11 @@ fn places(size: u32) -> Arc<PlaceTable> {
 }
 
 pub(crate) fn world(me: Peer, end: Memory, size: u32) -> &'static World {
-    world_beside(me, end, size, Representation::LOCAL)
+    world_beside(me, end, size, (Representation::LOCAL, 0))
 }
 
-/// `others`: how this process believes that the others represent data.
-fn world_beside(me: Peer, end: Memory, size: u32, others: Representation) -> &'static World {
+/// `others`: how this process believes that the others represent data, and their level.
+fn world_beside(me: Peer, end: Memory, size: u32, (others, level): (Representation, u8)) -> &'static World {
     let mut representations = vec![others; size as usize];
     representations[me.index()] = Representation::LOCAL;
     if others == Representation::LOCAL {
@@ -73,7 +73,7 @@ fn world_beside(me: Peer, end: Memory, size: u32, others: Representation) -> &'s
         processes: Processes::of("job", size),
         transports: vec![own],
         routes: vec![0; size as usize],
-        levels: vec![0; size as usize],
+        levels: vec![level; size as usize],
         representations,
     });
     let policy = Policy {
@@ -120,8 +120,9 @@ impl Stage {
     /// Over a network like this.
     pub(crate) fn over(options: Options, (flavor, bytes): (Flavor, usize), form: Representation) -> Self {
         let (mut ends, _) = network(2, options).expect("eventfd");
-        let liar = world_beside(LIAR, ends.remove(1), 2, form);
-        let host = world_beside(HOST, ends.remove(0), 2, form);
+        let others = (form, u8::from(!options.far));
+        let liar = world_beside(LIAR, ends.remove(1), 2, others);
+        let host = world_beside(HOST, ends.remove(0), 2, others);
         let other = std::thread::spawn(move || window(liar, (flavor, bytes)));
         let windows = [window(host, (flavor, bytes)), other.join().expect("a window")];
         Self {
