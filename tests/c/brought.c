@@ -30,6 +30,21 @@ static void operate(long *memory, long longs)
     OK(MPI_Win_create(memory, longs * sizeof *memory, sizeof *memory, MPI_INFO_NULL, MPI_COMM_WORLD, &win));
     OK(MPI_Win_fence(0, win));
     for (int other = 0; other < size; other++) {
+        /* Both ways: the first operations on a process are copied. */
+        for (int k = 0; k < 12; k++) {
+            value = 50 + k;
+            OK(MPI_Put(&value, 1, MPI_LONG, other, rank, 1, MPI_LONG, win));
+            OK(MPI_Accumulate(&value, 1, MPI_LONG, other, size + 2 + rank, 1, MPI_LONG, MPI_SUM, win));
+            OK(MPI_Win_fence(0, win));
+            CHECK(other != rank || memory[rank] == value);
+            CHECK(other != rank || memory[size + 2 + rank] == (k + 1) * 50 + k * (k + 1) / 2);
+            OK(MPI_Win_fence(0, win));
+        }
+        OK(MPI_Get_accumulate(NULL, 0, MPI_LONG, &got, 1, MPI_LONG, other, size + 2 + rank, 1, MPI_LONG, MPI_NO_OP, win));
+        OK(MPI_Win_fence(0, win));
+        CHECK(got == 666);
+        OK(MPI_Put(&zero, 1, MPI_LONG, other, size + 2 + rank, 1, MPI_LONG, win));
+        OK(MPI_Win_fence(0, win));
         value = 100 * rank + other;
         OK(MPI_Put(&value, 1, MPI_LONG, other, rank, 1, MPI_LONG, win));
         OK(MPI_Accumulate(&one, 1, MPI_LONG, other, size, 1, MPI_LONG, MPI_SUM, win));

@@ -25,6 +25,15 @@ pub struct Place {
     pub(crate) skip: u64,
 }
 
+/// What is known of the part of another process of this node that may be mapped here.
+pub(crate) enum Known {
+    /// So many operations went there.
+    Used(u32),
+    Mapped(Arc<dyn SharedMemory>),
+    /// It cannot be.
+    Apart,
+}
+
 impl Shareable {
     /// So many bytes, all zero; `None`: nobody is there to share them with, or memory for that is scarce.
     pub fn new(world: &World, bytes: usize) -> Option<Self> {

@@ -14,6 +14,7 @@ use crate::attach::{check_attached, own_region};
 use crate::data::{TargetData, When};
 use crate::error::unreached;
 use crate::pscw::await_post;
+use crate::shareable::Known;
 use crate::spot::{Spot, Target};
 use crate::window::{Flavor, Window, form_of, locked};
 
@@ -119,10 +120,19 @@ fn spot(window: &Window, rank: u32, offset: i64) -> Result<Spot> {
     Ok(Spot::There(reach(window, rank)?, begins.wrapping_add_signed(offset)))
 }
 
-/// The part of another process of this node, if it has brought memory that can be mapped here.
+/// Operations on a part that are copied before it is mapped, which takes as long as some copies.
+const FIRST: u32 = 8;
+
+/// The part of another process of this node, if it has brought memory that can be mapped here, and is worth that.
 fn brought(window: &Window, rank: u32) -> Option<Arc<dyn SharedMemory>> {
-    if let Some(known) = locked(&window.seldom.mapped).get(&rank) {
-        return known.clone();
+    match locked(&window.seldom.mapped).entry(rank).or_insert(Known::Used(0)) {
+        Known::Mapped(memory) => return Some(memory.clone()),
+        Known::Apart => return None,
+        Known::Used(FIRST) => {}
+        Known::Used(times) => {
+            *times += 1;
+            return None;
+        }
     }
     let brought = window.store.brought(rank);
     let (number, skip) = (
@@ -135,7 +145,15 @@ fn brought(window: &Window, rank: u32) -> Option<Arc<dyn SharedMemory>> {
         let mut engine = window.world.engine().lock();
         engine.slabs().sharing()?.open_part(number, skip, bytes).ok()
     });
-    locked(&window.seldom.mapped).entry(rank).or_insert(opened).clone()
+    let known = opened.clone().map_or(Known::Apart, Known::Mapped);
+    // Another thread may operate on what it has mapped.
+    match locked(&window.seldom.mapped).entry(rank).or_insert(Known::Apart) {
+        Known::Mapped(memory) => Some(memory.clone()),
+        entry => {
+            *entry = known;
+            opened
+        }
+    }
 }
 
 /// The part of a process of this node, from a byte of it on, if operations have found it mapped here; these bytes of it
@@ -150,8 +168,10 @@ pub(crate) fn at_hand(window: &Window, rank: u32, start: u64, length: u64) -> Op
         return (!window.is_far(rank)).then(|| window.own.part(from, length));
     }
     let known = locked(&window.seldom.made()?.mapped);
-    let memory = known.get(&rank)?.as_ref()?.memory();
-    Some(memory.part(from, length))
+    match known.get(&rank)? {
+        Known::Mapped(memory) => Some(memory.memory().part(from, length)),
+        _ => None,
+    }
 }
 
 fn dynamic(window: &Window, rank: u32, address: i64, start: u64, end: u64) -> Result<Spot> {

@@ -14,7 +14,7 @@ use isthmus_core::info::Info;
 use isthmus_core::world::World;
 use isthmus_datatype::Representation;
 use isthmus_datatype::raw::WriteMemory;
-use isthmus_engine::{Reach, SharedMemory, with_port};
+use isthmus_engine::{Reach, with_port};
 use isthmus_wire::frame::protocol;
 
 use crate::counted::Counted;
@@ -24,6 +24,7 @@ use crate::partners::Partners;
 use crate::parts::{Part, Parts};
 use crate::regions::Attached;
 use crate::sent::{Far, Sent};
+use crate::shareable::Known;
 use crate::store::Store;
 
 /// How a window was made.
@@ -124,8 +125,8 @@ impl Lazy {
 pub(crate) struct Seldom {
     /// How the memory of others is reached that the window has not brought: of those that were asked for.
     pub(crate) reaches: Mutex<BTreeMap<u32, Arc<dyn Reach>>>,
-    /// What of it is mapped here; `None`: it cannot be.
-    pub(crate) mapped: Mutex<BTreeMap<u32, Option<Arc<dyn SharedMemory>>>>,
+    /// What of it is mapped here.
+    pub(crate) mapped: Mutex<BTreeMap<u32, Known>>,
     pub(crate) attached: Attached,
     pub(crate) partners: Partners,
     pub(crate) hints: Mutex<Hints>,
