@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Collective operations of no elements: arguments are checked all the same, in each form; in place, with an operation of the program, on
    intercommunicators; a revoked communicator; between others that have data.
-   ranks: 1 2 3 4 */
+   ranks: 1 2 3 4 10 */
 #include "check.h"
 #include <mpi-ext.h>
 
-enum { MOST = 8 };
+enum { MOST = 16 };
 
 static int rank, size, a[MOST], b[MOST], zeros[MOST], displs[MOST], negative[MOST];
 static MPI_Comm comm;

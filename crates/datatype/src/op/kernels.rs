@@ -108,8 +108,15 @@ pub(super) fn elementwise<E: Element, O: Binary<E>>(
     operand_is_left: bool,
 ) {
     if operand.len() < LONG {
-        return each::<E, O>(operand, target, operand_is_left);
+        each::<E, O>(operand, target, operand_is_left);
+    } else {
+        many::<E, O>(operand, target, operand_is_left);
     }
+}
+
+/// A function of its own, so that few elements do not pay for it.
+#[inline(never)]
+fn many<E: Element, O: Binary<E>>(operand: &[u8], target: &mut [u8], operand_is_left: bool) {
     with_long_vectors(
         #[inline(always)]
         || each::<E, O>(operand, target, operand_is_left),

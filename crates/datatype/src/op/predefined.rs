@@ -54,6 +54,17 @@ pub enum Spacing {
     Packed,
 }
 
+/// The operations at their handle values: asked for with every reduction.
+const BY_HANDLE: &[Option<Predefined>; 64] = &{
+    let mut all = [None; 64];
+    let mut at = 0;
+    while at < Predefined::ALL.len() {
+        all[Predefined::ALL[at].handle() as usize] = Some(Predefined::ALL[at]);
+        at += 1;
+    }
+    all
+};
+
 impl Predefined {
     /// All of them.
     pub const ALL: [Self; 14] = [
@@ -75,24 +86,8 @@ impl Predefined {
 
     /// The operation with this handle value.
     #[inline]
-    pub const fn from_handle(handle: u32) -> Option<Self> {
-        Some(match handle {
-            0x21 => Self::Sum,
-            0x22 => Self::Min,
-            0x23 => Self::Max,
-            0x24 => Self::Prod,
-            0x28 => Self::Band,
-            0x29 => Self::Bor,
-            0x2a => Self::Bxor,
-            0x30 => Self::Land,
-            0x31 => Self::Lor,
-            0x32 => Self::Lxor,
-            0x38 => Self::Minloc,
-            0x39 => Self::Maxloc,
-            0x3c => Self::Replace,
-            0x3d => Self::NoOp,
-            _ => return None,
-        })
+    pub fn from_handle(handle: u32) -> Option<Self> {
+        *BY_HANDLE.get(handle as usize)?
     }
 
     /// Handle value in the ABI.

@@ -93,15 +93,17 @@ impl Groups {
     }
 
     /// One in which this member neither gives nor takes anything: it waits for nobody. It is over, or has a request if
-    /// it is still to leave rounds long before.
+    /// it is still to leave rounds long before. `None`: it does not go in cells at any member; nothing was done.
     pub(crate) fn pass(
         &mut self,
         core: &mut Core,
         channel: &Channel,
         step: Unequal,
-    ) -> Result<Option<Request>, EngineError> {
-        let slots = self.slots(core, channel, step.what);
-        let begun = self.begin_rows(core, channel, step, slots)?;
+    ) -> Result<Option<Option<Request>>, EngineError> {
+        let Some(slots) = self.slots(core, channel, step.what) else {
+            return Ok(None);
+        };
+        let begun = self.begin_rows(core, channel, step, Some(slots))?;
         let slab = begun.slab;
         let Some(meeting) = self.meeting(core) else {
             return Err(NOWHERE);
@@ -109,13 +111,13 @@ impl Groups {
         let [short, middle] = begun.rounds();
         let left = [meeting.pass(&slab, short), meeting.leave_some(&slab, middle, 1) == 1];
         if left == [true; 2] {
-            return Ok(None);
+            return Ok(Some(None));
         }
         let nothing = Bound::of(&Binding::nothing());
         let rows = Rows::passing(step, &slab, nothing, begun.slots, [short, middle], left);
         let meet = begun.meet(channel, step, rows);
         let index = self.go_on_with(core, meet);
-        Ok(Some(core.state.requests().name(index)))
+        Ok(Some(Some(core.state.requests().name(index))))
     }
 
     /// The step has begun here, and the others can see what it is.

@@ -88,7 +88,7 @@ pub fn perform_passing(world: &World, comm: &Comm, form: Form, step: Unequal) ->
     if form == Form::Persistent || !comm.has_cells(world) {
         return None;
     }
-    Some(comm.perform_empty(world, form, step))
+    comm.perform_empty(world, form, step)
 }
 
 #[inline(never)]

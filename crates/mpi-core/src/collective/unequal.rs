@@ -34,7 +34,7 @@ impl Comm {
     ) -> Option<Result<Performed>> {
         let (step, pieces) = (plain.step, &plain.pieces);
         if plain.pieces.longest() == 0 {
-            return Some(self.perform_empty(world, form, step));
+            return self.perform_empty(world, form, step);
         }
         if step.what.reduces() && self.hints().is_fixed() {
             return None;
@@ -52,23 +52,25 @@ impl Comm {
 }
 
 impl Comm {
-    /// An operation in which this process neither gives nor takes anything: it waits for nobody.
-    pub(super) fn perform_empty(&self, world: &World, form: Form, step: Unequal) -> Result<Performed> {
+    /// An operation in which this process neither gives nor takes anything: it waits for nobody. `None`: it goes the
+    /// general way at all members.
+    pub(super) fn perform_empty(&self, world: &World, form: Form, step: Unequal) -> Option<Result<Performed>> {
         if matches!(step.what, Operation::Allgatherv | Operation::ReduceScatter) {
             // All know that nobody does.
             self.have_nothing_to_do(world, step.what);
-            return Ok(Performed::Done);
+            return Some(Ok(Performed::Done));
         }
-        let passing = pass(world, self.channel(), self.next_sequence(), step);
-        match (form, passing) {
+        let passing = pass(world, self.channel(), self.sequence(), step)?;
+        self.next_sequence();
+        Some(match (form, passing) {
             (Form::Blocking, Some(request)) => world.wait(request).map(|_| Performed::Done),
             (_, passing) => Ok(Performed::of(passing)),
-        }
+        })
     }
 }
 
-/// Its request, if it is not over.
-fn pass(world: &World, channel: &Channel, sequence: u32, step: Unequal) -> Option<Request> {
+/// Its request, if it is not over. `None`: it does not go in cells.
+fn pass(world: &World, channel: &Channel, sequence: u32, step: Unequal) -> Option<Option<Request>> {
     let operation = world.operation(step.what);
     world.engine().group(channel, operation, sequence).pass(step)
 }
@@ -131,7 +133,7 @@ impl Planned {
     pub(super) fn run_in_cells(self, world: &World, comm: &Comm, cells: InCells) -> Result<()> {
         let (operation, sequence) = (world.operation(self.call.operation), comm.next_sequence());
         if cells.passes {
-            let passing = pass(world, comm.channel(), sequence, cells.step);
+            let passing = pass(world, comm.channel(), sequence, cells.step).flatten();
             return passing.map_or(Ok(()), |request| world.wait(request).map(drop));
         }
         let long = cells
@@ -156,7 +158,7 @@ impl Planned {
         cells: &InCells,
     ) -> Result<Option<Request>> {
         if cells.passes {
-            return Ok(pass(world, channel, sequence, cells.step));
+            return Ok(pass(world, channel, sequence, cells.step).flatten());
         }
         let operation = world.operation(self.call.operation);
         let long = cells.long.as_ref();

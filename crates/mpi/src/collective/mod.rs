@@ -63,7 +63,7 @@ fn nonblocking(
         request.set("request", h::MPI_REQUEST_NULL)?;
         let begun = match perform(&Membership::of(comm, Form::Nonblocking)?)? {
             Performed::Started(started) => Operation::Other(started),
-            Performed::Done => Operation::Done(Status::empty()),
+            Performed::Done => return request.set("request", request::over(comm)),
             Performed::Prepared(_) => fail!(abi::MPI_ERR_INTERN, "an operation that was to be started was not"),
         };
         request.set("request", request::insert(comm, begun))

@@ -47,23 +47,23 @@ impl<B: Memory> Unequal<B> {
 }
 
 impl Operands {
+    /// Whether there is no mistake in a call of no elements. `gets`: this process gets a result.
     #[inline(always)]
-    fn are_none(&self, n: i64, gives: bool, gets: bool) -> bool {
-        n == 0
-            && op::is_usual(self.op, self.datatype)
-            && !(gives && self.send(n).is_in_place())
-            && !(gets && self.receive(n).is_in_place())
+    fn are_none(&self, gets: bool) -> bool {
+        let is_in_place = self.send(0).is_in_place() || gets && self.receive(0).is_in_place();
+        !is_in_place && op::is_usual(self.op, self.datatype)
     }
 }
 
 impl Membership {
-    /// The end of an operation, if no member has anything to do. `is_empty`: whether that is so.
+    /// The end of an operation of `count` elements, if no member has anything to do. `is_empty`: whether that is so
+    /// where there are none here.
     #[inline(always)]
-    fn over(&self, what: Operation, is_empty: bool) -> Option<Performed> {
-        match is_empty {
-            true => collective::perform_nothing(self.world, self.comm, self.form, what),
-            false => None,
+    fn over(&self, count: i64, what: Operation, is_empty: impl FnOnce() -> bool) -> Option<Performed> {
+        if count != 0 || !is_empty() {
+            return None;
         }
+        collective::perform_nothing(self.world, self.comm, self.form, what)
     }
 
     /// The same where others may have something to do.
@@ -86,7 +86,9 @@ impl Membership {
 
 #[inline(always)]
 pub(super) fn bcast(here: &Membership, data: &Elements<Target>, root: c_int) -> Option<Performed> {
-    here.over(Operation::Bcast, data.are_none() && here.plain_root(root).is_some())
+    here.over(data.count, Operation::Bcast, || {
+        data.are_none() && here.plain_root(root).is_some()
+    })
 }
 
 /// Allgather and alltoall.
@@ -97,7 +99,7 @@ pub(super) fn exchange(
     from: &Elements<Source>,
     into: &Elements<Target>,
 ) -> Option<Performed> {
-    here.over(what, from.are_none() && into.are_none())
+    here.over(from.count, what, || from.are_none() && into.are_none())
 }
 
 #[inline(always)]
@@ -107,8 +109,9 @@ pub(super) fn gather(
     into: &Elements<Target>,
     root: c_int,
 ) -> Option<Performed> {
-    let is_empty = from.are_none() && here.plain_root(root).is_some();
-    here.over(Operation::Gather, is_empty && (!here.is_at(root) || into.are_none()))
+    here.over(from.count, Operation::Gather, || {
+        from.are_none() && here.plain_root(root).is_some() && (!here.is_at(root) || into.are_none())
+    })
 }
 
 #[inline(always)]
@@ -118,27 +121,26 @@ pub(super) fn scatter(
     into: &Elements<Target>,
     root: c_int,
 ) -> Option<Performed> {
-    let is_empty = into.are_none() && here.plain_root(root).is_some();
-    here.over(Operation::Scatter, is_empty && (!here.is_at(root) || from.are_none()))
+    here.over(into.count, Operation::Scatter, || {
+        into.are_none() && here.plain_root(root).is_some() && (!here.is_at(root) || from.are_none())
+    })
 }
 
 /// Those in which all members give and get.
 #[inline(always)]
 pub(super) fn reducing(here: &Membership, what: Operation, operands: &Operands, n: i64) -> Option<Performed> {
-    here.over(what, operands.are_none(n, true, true))
+    here.over(n, what, || operands.are_none(true))
 }
 
 #[inline(always)]
 pub(super) fn reduce(here: &Membership, operands: &Operands, n: i64, root: c_int) -> Option<Performed> {
-    let is_empty = n == 0 && here.plain_root(root).is_some();
-    here.over(
-        Operation::Reduce,
-        is_empty && operands.are_none(n, true, here.is_at(root)),
-    )
+    here.over(n, Operation::Reduce, || {
+        here.plain_root(root).is_some() && operands.are_none(here.is_at(root))
+    })
 }
 
 pub(super) fn reduce_scatter(here: &Membership, operands: &Operands, counts: &Numbers) -> Option<Result<Performed>> {
-    let is_empty = counts.are_zero(here.size()) && operands.are_none(0, true, true);
+    let is_empty = counts.are_zero(here.size()) && operands.are_none(true);
     here.passes(Operation::ReduceScatter, Some(0), is_empty)
 }
 

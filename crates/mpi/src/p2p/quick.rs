@@ -130,41 +130,34 @@ pub(super) fn sendrecv(
     status: Out<Status>,
 ) -> Result<(), Left> {
     let (process, comm, length) = solid(from, into.address()).ok_or(Left::Both)?;
-    let Some((rank, tag)) = wanted(comm, from) else {
-        return without_a_partner(out, to, into, from, status);
-    };
+    let wanted = wanted(comm, from);
+    if wanted.is_none() && !comes_from_nobody(comm, from) {
+        return Err(Left::Both);
+    }
     if !usual(to, out.address()).is_some_and(|send| send.send(out)) && !goes_to_nobody(to, out.address()) {
         return Err(Left::Both);
     }
+    let Some((rank, tag)) = wanted else {
+        give_status(status, null_status());
+        return Ok(());
+    };
     receive(process.world(), Sender { comm, rank, tag }, length, into, status).map_err(Left::Receive)
 }
 
-/// Whether a send without a mistake is to MPI_PROC_NULL, where nobody has revoked the communicator.
-#[inline(always)]
+/// Whether a receive without a mistake is from MPI_PROC_NULL, as at the edge of a grid, where nobody has revoked the
+/// communicator.
+#[inline(never)]
+fn comes_from_nobody(comm: &Comm, from: &Envelope) -> bool {
+    let is_tag = from.tag >= 0 || from.tag == abi::MPI_ANY_TAG;
+    from.rank == abi::MPI_PROC_NULL && is_tag && !comm.channel().special.is_any()
+}
+
+/// The same of a send, to MPI_PROC_NULL.
+#[inline(never)]
 fn goes_to_nobody(to: &Envelope, address: usize) -> bool {
     to.rank == abi::MPI_PROC_NULL
         && to.tag >= 0
         && solid(to, address).is_some_and(|(_, comm, _)| !comm.channel().special.is_any())
-}
-
-/// The same where nothing can be received: from MPI_PROC_NULL, as at the edge of a grid.
-#[inline(never)]
-fn without_a_partner(
-    out: Source,
-    to: &Envelope,
-    into: Target,
-    from: &Envelope,
-    status: Out<Status>,
-) -> Result<(), Left> {
-    let is_one = from.rank == abi::MPI_PROC_NULL
-        && (from.tag >= 0 || from.tag == abi::MPI_ANY_TAG)
-        && solid(from, into.address()).is_some_and(|(_, comm, _)| !comm.channel().special.is_any());
-    let is_sent = || usual(to, out.address()).is_some_and(|send| send.send(out));
-    if !is_one || !(goes_to_nobody(to, out.address()) || is_sent()) {
-        return Err(Left::Both);
-    }
-    give_status(status, null_status());
-    Ok(())
 }
 
 /// Starts a send that leaves at once. An error: nothing was done.

@@ -8,7 +8,7 @@ use std::ffi::c_int;
 use isthmus_abi::Status;
 use isthmus_abi::constants as abi;
 use isthmus_abi::handles as h;
-use isthmus_engine::Engine;
+use isthmus_engine::{Engine, Shared};
 
 use super::{REQUESTS, Simply, Started, end_simply, give_status, is_message, received, short_form, vain};
 use crate::c::{Out, flag};
@@ -26,12 +26,34 @@ fn look_twice(engine: &mut Engine, mut look: impl FnMut(&mut Engine) -> Simply) 
     }
 }
 
+/// What a function for one request begins with: the engine, and what the handle names.
+#[inline(always)]
+fn one(request: Out<h::Request>) -> Result<(&'static Shared, h::Request), ()> {
+    let process = process::of_turns().ok_or(())?;
+    let slot = request.get("request").map_err(|_| ())?;
+    Ok((process.world().engine(), slot))
+}
+
+/// What one for several requests begins with, which says in `index` which has ended.
+#[inline(always)]
+fn several<'a>(
+    n: c_int,
+    requests: Out<h::Request>,
+    index: Out<c_int>,
+) -> Result<(&'static Shared, &'a mut [h::Request]), ()> {
+    let process = process::of_turns().ok_or(())?;
+    let n = usize::try_from(n).map_err(|_| ())?;
+    let slots = requests.slice("array_of_requests", n).map_err(|_| ())?;
+    match index.is_null() {
+        true => Err(()),
+        false => Ok((process.world().engine(), slots)),
+    }
+}
+
 /// MPI_Wait for a request that is complete, or is with what is here already.
 #[inline(always)]
 pub(super) fn end_at_once(request: Out<h::Request>, status: Out<Status>) -> Result<(), ()> {
-    let process = process::of_turns().ok_or(())?;
-    let mut slot = request.get("request").map_err(|_| ())?;
-    let shared = process.world().engine();
+    let (shared, mut slot) = one(request)?;
     let ended = match short_form(slot) {
         // Neither needs the engine any more.
         Some(Started::Sent(_) | Started::Over) => Simply::Ended(Status::empty()),
@@ -65,12 +87,10 @@ fn give(ended: Simply, slot: h::Request, request: Out<h::Request>, status: Out<S
 /// MPI_Test.
 #[inline(always)]
 pub(super) fn test_at_once(request: Out<h::Request>, done: Out<c_int>, status: Out<Status>) -> Result<(), ()> {
-    let process = process::of_turns().ok_or(())?;
-    let mut slot = request.get("request").map_err(|_| ())?;
+    let (shared, mut slot) = one(request)?;
     if done.is_null() {
         return Err(());
     }
-    let shared = process.world().engine();
     let mut engine = shared.briefly().ok_or(())?;
     let ended = look_twice(&mut engine, |engine| end_simply(engine, &mut slot));
     drop(engine);
@@ -121,13 +141,8 @@ pub(super) fn any_at_once(
     index: Out<c_int>,
     status: Out<Status>,
 ) -> Result<(), ()> {
-    let process = process::of_turns().ok_or(())?;
-    let n = usize::try_from(n).map_err(|_| ())?;
-    let slots = requests.slice("array_of_requests", n).map_err(|_| ())?;
-    if index.is_null() {
-        return Err(());
-    }
-    let mut engine = process.world().engine().briefly().ok_or(())?;
+    let (shared, slots) = several(n, requests, index)?;
+    let mut engine = shared.briefly().ok_or(())?;
     let ended = match end_first(&mut engine, slots) {
         Err(Simply::Waits) if engine.progress() => end_first(&mut engine, slots),
         ended => ended,
@@ -148,13 +163,10 @@ pub(super) fn test_any_at_once(
     done: Out<c_int>,
     status: Out<Status>,
 ) -> Result<(), ()> {
-    let process = process::of_turns().ok_or(())?;
-    let n = usize::try_from(n).map_err(|_| ())?;
-    let slots = requests.slice("array_of_requests", n).map_err(|_| ())?;
-    if index.is_null() || done.is_null() {
+    let (shared, slots) = several(n, requests, index)?;
+    if done.is_null() {
         return Err(());
     }
-    let shared = process.world().engine();
     let mut engine = shared.briefly().ok_or(())?;
     engine.progress();
     let ended = match vain::is_known(&engine, slots) {

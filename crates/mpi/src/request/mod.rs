@@ -181,6 +181,14 @@ pub(crate) fn insert(comm: h::Comm, operation: Operation) -> h::Request {
     }
 }
 
+/// A handle for an operation that was over at once, whose status is empty.
+pub(crate) fn over(comm: h::Comm) -> h::Request {
+    match process::of_turns() {
+        Some(_) => insert_quick(comm, Started::Over),
+        None => insert_object(comm, Some(Operation::Done(Status::empty())), Role::Once),
+    }
+}
+
 /// The program has started an operation and may compute now.
 fn started() {
     if let Ok(world) = process::world() {

@@ -145,14 +145,21 @@ impl GroupCall<'_> {
     }
 
     /// An operation of blocks that may differ in length in which this process neither gives nor takes anything: its
-    /// request, if it is not over.
+    /// request, if it is not over. `None`: such an operation goes another way here; nothing was done.
     #[inline]
-    pub fn pass(&self, step: Unequal) -> Option<Request> {
-        let mut guard = self.shared.lock();
-        let Engine { core, groups, .. } = &mut *guard;
+    pub fn pass(&self, step: Unequal) -> Option<Option<Request>> {
+        match self.shared.briefly() {
+            Some(mut engine) => self.pass_with(&mut engine, step),
+            None => self.pass_with(&mut self.shared.lock(), step),
+        }
+    }
+
+    #[inline]
+    fn pass_with(&self, engine: &mut Engine, step: Unequal) -> Option<Option<Request>> {
+        let Engine { core, groups, .. } = engine;
+        let begun = groups.pass(core, self.channel, step).transpose()?;
         core.state.tools_mut().called(self.operation);
-        let begun = groups.pass(core, self.channel, step);
-        core.begun(begun)
+        Some(core.begun(begun))
     }
 
     /// Does an operation in memory that the group shares, and waits for its end; those who watch are told.
