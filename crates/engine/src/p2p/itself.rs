@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Messages of a process to itself.
 
+use isthmus_protocol::matching::Envelope;
+use isthmus_transport::Peer;
+use isthmus_wire::frame::Header;
+
 use crate::base::buffer::transfer;
 use crate::base::work::CHUNK;
 use crate::p2p::Core;
@@ -11,7 +15,7 @@ use crate::p2p::conversion::{Origin, prepare};
 use crate::p2p::message::Content;
 use crate::p2p::queue::chunk;
 use crate::p2p::ranges::receive_parts_from_self;
-use crate::p2p::state::{matched, unexpected};
+use crate::p2p::state::{fill, matched, unexpected};
 use crate::{Mode, SendBuffer};
 
 /// Longest message to itself that a process copies when no receive is posted.
@@ -36,24 +40,54 @@ pub(crate) fn send_to_self(core: &mut Core, outbound: &mut Outbound) -> bool {
         return true;
     }
     let length = outbound.buffer.length();
-    let keeps = outbound.mode != Mode::Synchronous && length <= SELF_EAGER;
-    if !keeps || !core.state.peers[me].account_mut().hold(length) {
+    if outbound.mode == Mode::Synchronous || !may_be_kept(core, me, length) {
         return false;
     }
     let bytes = chunk(&mut core.state.chunk, length as usize);
     outbound.buffer.read(0, bytes);
-    let message = Message {
+    let content = Content::keep(bytes);
+    let common = outbound.buffer.common;
+    keep(core, envelope, copy_of(me, &outbound.header, common, content));
+    true
+}
+
+/// The same for a standard send of data in one piece, where all processes represent data alike. False: nothing was
+/// done.
+pub(crate) fn send_piece_to_self(core: &mut Core, me: Peer, header: &Header, data: &[u8]) -> bool {
+    let envelope = core.state.envelope(me, header);
+    if let Some(index) = core.state.matcher.arrive(&envelope) {
+        fill(&mut core.state, index, &envelope, Origin::new(me, false), data);
+        return true;
+    }
+    if !may_be_kept(core, me, header.length) {
+        return false;
+    }
+    keep(core, envelope, copy_of(me, header, false, Content::keep(data)));
+    true
+}
+
+/// Whether there is room for a copy of so many bytes, which is taken then.
+fn may_be_kept(core: &mut Core, me: Peer, length: u64) -> bool {
+    length <= SELF_EAGER && core.state.peers[me].account_mut().hold(length)
+}
+
+/// A copy of a message that has left.
+fn copy_of(me: Peer, header: &Header, common: bool, content: Content) -> Message {
+    Message {
         peer: me,
-        bytes: length,
-        token: outbound.header.token,
+        bytes: header.length,
+        token: header.token,
         synchronous: false,
-        common: outbound.buffer.common,
-        content: Content::keep(bytes),
-    };
-    unexpected(&mut core.state, me, &envelope, length);
+        common,
+        content,
+    }
+}
+
+/// No receive of this process matches yet: the message waits.
+fn keep(core: &mut Core, envelope: Envelope, message: Message) {
+    unexpected(&mut core.state, message.peer, &envelope, message.bytes);
     core.state.matcher.keep(envelope, message);
     core.state.events += 1;
-    true
 }
 
 /// No receive of this process matches yet: the message waits in its buffer.
@@ -79,9 +113,7 @@ pub(crate) fn offer_to_self(core: &mut Core, index: u32) {
             return receive_parts_from_self(core, index, receive, wanted);
         }
     }
-    unexpected(&mut core.state, me, &envelope, message.bytes);
-    core.state.matcher.keep(envelope, message);
-    core.state.events += 1;
+    keep(core, envelope, message);
 }
 
 /// A receive has matched a message in a buffer of this process.

@@ -13,7 +13,7 @@ use crate::base::work::{CHUNK, Work};
 use crate::p2p::Core;
 use crate::p2p::Outbound;
 use crate::p2p::beside::{drop_parcels, serve};
-use crate::p2p::itself::{offer_to_self, send_to_self};
+use crate::p2p::itself::{offer_to_self, send_piece_to_self, send_to_self};
 use crate::p2p::long::{ALONE, BESIDE};
 use crate::p2p::queue::{queue, stream, unblocked};
 use crate::p2p::ranges::go_on;
@@ -106,9 +106,19 @@ fn send_with_token(core: &mut Core, channel: &Channel, to: u32, tag: i32, data: 
     let header = Header::new(Kind::Eager, channel.context.number(), channel.rank, tag, length, token);
     let peer = channel.members.peer(to);
     let Some(level) = push(core, peer, &header, data) else {
-        return false;
+        return own_message(core, peer, &header, data);
     };
     core.state.tools.count(Operation::POINT_TO_POINT, level, length);
+    true
+}
+
+/// What no transport takes is perhaps for this process itself.
+#[inline(never)]
+fn own_message(core: &mut Core, peer: Peer, header: &Header, data: &[u8]) -> bool {
+    if !core.state.is_own(peer) || !send_piece_to_self(core, peer, header, data) {
+        return false;
+    }
+    count(core, Operation::POINT_TO_POINT, peer, header.length);
     true
 }
 
