@@ -319,8 +319,13 @@ impl Meeting for ShmTransport {
             let (arrived, turn) = view.arrived(round, *cell);
             !arrived.is_there(turn)
         };
-        let missing = cells.clone().find(is_missing);
-        missing.map_or(count, |cell| cell - cells.start)
+        match cells.clone().find(is_missing) {
+            None => count,
+            Some(cell) => {
+                self.spread.idle(&self.segment, self.slot);
+                cell - cells.start
+            }
+        }
     }
 
     #[inline]

@@ -10,6 +10,7 @@
 //! if there are too many processes of the job on the same one, it forbids itself that core for a moment, which moves
 //! it, and allows it again. No process is bound to a core: jobs on the same node do not pile up on the first cores.
 
+use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
@@ -32,11 +33,11 @@ const NOWHERE: u32 = 0;
 
 /// Keeps a process away from the cores of the others.
 pub(crate) struct Spread {
-    polls: u32,
+    polls: Cell<u32>,
     /// Polls from one look to the next.
     every: u32,
     /// `None`: there are no others.
-    next: Option<Instant>,
+    next: Cell<Option<Instant>>,
     /// Most processes that are on one core when they are spread evenly.
     share: u32,
 }
@@ -50,12 +51,12 @@ impl Spread {
     fn over(processes: usize, cores: usize) -> Self {
         let (share, all) = (count(processes.div_ceil(cores.max(1))), count(processes));
         Self {
-            polls: 0,
+            polls: Cell::new(0),
             every: match share {
                 0 | 1 => POLLS,
                 _ => YIELDS.max(YIELDS_EACH.saturating_mul(all)),
             },
-            next: (processes > 1 && cores > 1).then(Instant::now),
+            next: Cell::new((processes > 1 && cores > 1).then(Instant::now)),
             share: if processes > 1 { share } else { 0 },
         }
     }
@@ -73,24 +74,24 @@ impl Spread {
 
     /// A poll found nothing.
     #[inline]
-    pub(crate) fn idle(&mut self, segment: &Segment, slot: usize) {
-        self.polls += 1;
-        if self.polls >= self.every {
-            self.polls = 0;
+    pub(crate) fn idle(&self, segment: &Segment, slot: usize) {
+        self.polls.set(self.polls.get() + 1);
+        if self.polls.get() >= self.every {
+            self.polls.set(0);
             self.look(segment, slot);
         }
     }
 
     /// The process is about to sleep.
     pub(crate) fn sleeps(&self, segment: &Segment, slot: usize) {
-        if self.next.is_some() {
+        if self.next.get().is_some() {
             segment.block(slot).core.store(NOWHERE, Ordering::Relaxed);
         }
     }
 
     #[cold]
-    fn look(&mut self, segment: &Segment, slot: usize) {
-        let Some(next) = self.next else { return };
+    fn look(&self, segment: &Segment, slot: usize) {
+        let Some(next) = self.next.get() else { return };
         let own = sched_getcpu();
         let core = &segment.block(slot).core;
         core.store(own as u32 + 1, Ordering::Relaxed);
@@ -108,7 +109,7 @@ impl Spread {
         if !self.is_to_leave(slot, own, &taken) || Instant::now() < next {
             return;
         }
-        self.next = Some(Instant::now() + PAUSE);
+        self.next.set(Some(Instant::now() + PAUSE));
         leave(own, self.share, &taken);
         core.store(sched_getcpu() as u32 + 1, Ordering::Relaxed);
     }
