@@ -78,6 +78,14 @@ static void persistent(int bytes)
     MPI_Wait(&started, MPI_STATUS_IGNORE);
 }
 
+static void to_self(int bytes)
+{
+    MPI_Request requests[2];
+    MPI_Irecv(in, bytes, MPI_BYTE, rank, 0, MPI_COMM_WORLD, &requests[0]);
+    MPI_Isend(out, bytes, MPI_BYTE, rank, 0, MPI_COMM_WORLD, &requests[1]);
+    MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+}
+
 static void iprobe(int bytes)
 {
     int there;
@@ -99,6 +107,7 @@ static const struct operation messages[] = {
     {"sendrecv-8", sendrecv, sendrecv, nothing, 8},
     {"sendrecv-any-8", sendrecv_any, sendrecv_any, nothing, 8},
     {"sendrecv_replace-8", sendrecv_replace, sendrecv_replace, nothing, 8},
+    {"self-irecv+isend+waitall", nothing, to_self, nothing, 8},
     {"iprobe-nothing", nothing, iprobe, nothing, 8},
 };
 

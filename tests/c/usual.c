@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Messages that take the shortest way, and those that nearly do: every length about a word, types whose elements follow each other
-   and types that only look like it, wrong arguments, messages that are too long or too short for their room, and of a process to itself.
-   Operations of groups that are over when they begin, and others, ended by each function.
+   and types that only look like it, wrong arguments, messages that are too long or too short for their room. Operations of groups that
+   are over when they begin, and others, ended by each function.
    ranks: 2 3 */
 #include "check.h"
 
@@ -216,82 +216,6 @@ static void groups(void)
         }
 }
 
-static void sent_to_self(int length, int tag)
-{
-    MPI_Request request;
-    for (int i = 0; i < length; i++)
-        out[i] = (char)(i * 7 + tag + before);
-    OK(MPI_Isend(out, length, MPI_BYTE, rank, tag, MPI_COMM_WORLD, &request));
-    /* What has been sent is not looked at again, received or not. */
-    OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
-    memset(out, 0, sizeof out);
-}
-
-/* Messages of a process to itself: received before they are sent, and afterwards, in order; too long, probed, cancelled. */
-static void to_self(void)
-{
-    MPI_Request request;
-    MPI_Status status;
-    int flag, count, class;
-    for (int length = 0; length <= LONGEST; length++)
-        for (int first = 0; first < 2; first++) {
-            memset(room, 0x55, sizeof room);
-            if (first)
-                OK(MPI_Irecv(room, LONGEST, MPI_BYTE, MPI_ANY_SOURCE, 40, MPI_COMM_WORLD, &request));
-            sent_to_self(length, 40);
-            if (!first)
-                OK(MPI_Irecv(room, LONGEST, MPI_BYTE, rank, MPI_ANY_TAG, MPI_COMM_WORLD, &request));
-            OK(MPI_Wait(&request, &status));
-            OK(MPI_Get_count(&status, MPI_BYTE, &count));
-            CHECK(count == length && status.MPI_SOURCE == rank && status.MPI_TAG == 40);
-            judge(0, length, 40);
-        }
-    for (int tag = 0; tag < 3; tag++)
-        sent_to_self(8, tag);
-    OK(MPI_Iprobe(rank, 1, MPI_COMM_WORLD, &flag, &status));
-    CHECK(flag && status.MPI_TAG == 1);
-    for (int tag = 0; tag < 3; tag++) {
-        memset(room, 0x55, sizeof room);
-        OK(MPI_Recv(room, 8, MPI_BYTE, rank, MPI_ANY_TAG, MPI_COMM_WORLD, &status));
-        CHECK(status.MPI_TAG == tag);
-        judge(0, 8, tag);
-    }
-    memset(room, 0x55, sizeof room);
-    OK(MPI_Irecv(room, 8, MPI_BYTE, rank, 0, MPI_COMM_WORLD, &request));
-    sent_to_self(16, 0);
-    OK(MPI_Error_class(MPI_Wait(&request, &status), &class));
-    CHECK(class == MPI_ERR_TRUNCATE);
-    judge(0, 8, 0);
-    OK(MPI_Isend(out, 8, MPI_BYTE, rank, 41, MPI_COMM_WORLD, &request));
-    OK(MPI_Cancel(&request));
-    OK(MPI_Wait(&request, &status));
-    OK(MPI_Test_cancelled(&status, &flag));
-    CHECK(flag);
-    OK(MPI_Iprobe(rank, 41, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE));
-    CHECK(!flag);
-    /* So many that no copy may be kept any more: whatever is not posted waits at its sender. */
-    enum { MANY = 3000, LONG = 50000 };
-    static char many[LONG], taken[LONG];
-    static MPI_Request requests[MANY];
-    for (int n = 0; n < MANY; n++) {
-        memset(many, n, 100);
-        OK(MPI_Isend(many, n % 10 ? 100 : LONG, MPI_BYTE, rank, n, MPI_COMM_WORLD, &requests[n]));
-        OK(MPI_Test(&requests[n], &flag, MPI_STATUS_IGNORE));
-        if (!flag)
-            break;
-    }
-    for (int n = 0; n < MANY && (n == 0 || requests[n - 1] == MPI_REQUEST_NULL); n++) {
-        OK(MPI_Iprobe(rank, n, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE));
-        if (!flag)
-            break;
-        OK(MPI_Recv(taken, LONG, MPI_BYTE, rank, n, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
-        CHECK(taken[0] == (char)n && taken[99] == (char)n);
-        OK(MPI_Wait(&requests[n], MPI_STATUS_IGNORE));
-    }
-    OK(MPI_Iprobe(rank, MPI_ANY_TAG, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE));
-    CHECK(!flag);
-}
-
 int main(int argc, char **argv)
 {
     OK(MPI_Init(&argc, &argv));
@@ -305,7 +229,6 @@ int main(int argc, char **argv)
     mistakes();
     other_room();
     groups();
-    to_self();
     OK(MPI_Finalize());
     return 0;
 }
