@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A send and a receive in one call: with and without a partner on either side, from anybody, with any tag, of every length, out of the buffer
-   that is received into; wrong arguments, of which nothing may be sent; a revoked communicator.
+/* A send and a receive in one call: with and without a partner on either side, from anybody, with any tag, of every length, out of the
+   buffer that is received into. Sends and receives with nobody at the other end. Wrong arguments, of which nothing may be sent; a revoked
+   communicator.
    ranks: 1 2 3 4 */
 #include "check.h"
 #include <mpi-ext.h>
@@ -62,6 +63,62 @@ static void all_ways(void)
                 }
 }
 
+/* Each function alone, with nobody at the other end; by each function that ends a request. */
+static void nobody(void)
+{
+    MPI_Request requests[8];
+    MPI_Status status;
+    int flag, none = MPI_PROC_NULL;
+    OK(MPI_Send(out, 8, MPI_BYTE, none, 5, MPI_COMM_WORLD));
+    OK(MPI_Ssend(out, 8, MPI_BYTE, none, 5, MPI_COMM_WORLD));
+    OK(MPI_Bsend(out, 8, MPI_BYTE, none, 5, MPI_COMM_WORLD));
+    OK(MPI_Recv(in, 8, MPI_BYTE, none, 5, MPI_COMM_WORLD, &status));
+    judge(&status, none, 0);
+    OK(MPI_Recv(in, 8, MPI_BYTE, none, MPI_ANY_TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+    for (int how = 0; how < 5; how++) {
+        int index, which[8];
+        MPI_Status all[2];
+        in[0] = 77;
+        OK(MPI_Irecv(in, 8, MPI_BYTE, none, MPI_ANY_TAG, MPI_COMM_WORLD, &requests[0]));
+        OK(MPI_Isend(out, 8, MPI_BYTE, none, 5, MPI_COMM_WORLD, &requests[1]));
+        CHECK(requests[0] != MPI_REQUEST_NULL && requests[1] != MPI_REQUEST_NULL);
+        OK(MPI_Request_get_status(requests[0], &flag, &status));
+        CHECK(flag);
+        judge(&status, none, 0);
+        switch (how) {
+        case 0: OK(MPI_Wait(&requests[0], &all[0])); break;
+        case 1:
+            OK(MPI_Test(&requests[0], &flag, &all[0]));
+            CHECK(flag);
+            break;
+        case 2:
+            OK(MPI_Waitany(1, requests, &index, &all[0]));
+            CHECK(index == 0);
+            break;
+        case 3:
+            OK(MPI_Testsome(1, requests, &index, which, all));
+            CHECK(index == 1 && which[0] == 0);
+            break;
+        default: OK(MPI_Waitall(2, requests, all));
+        }
+        judge(&all[0], none, 0);
+        OK(MPI_Wait(&requests[1], &status));
+        CHECK(requests[0] == MPI_REQUEST_NULL && requests[1] == MPI_REQUEST_NULL && in[0] == 77);
+        CHECK(status.MPI_TAG == MPI_ANY_TAG && status.MPI_SOURCE == MPI_ANY_SOURCE);
+    }
+    /* Started again and again, freed before it has been ended. */
+    OK(MPI_Recv_init(in, 8, MPI_BYTE, none, 5, MPI_COMM_WORLD, &requests[0]));
+    for (int n = 0; n < 3; n++) {
+        OK(MPI_Start(&requests[0]));
+        OK(MPI_Wait(&requests[0], &status));
+        judge(&status, none, 0);
+        CHECK(requests[0] != MPI_REQUEST_NULL);
+    }
+    OK(MPI_Request_free(&requests[0]));
+    OK(MPI_Irecv(in, 8, MPI_BYTE, none, 5, MPI_COMM_WORLD, &requests[0]));
+    OK(MPI_Request_free(&requests[0]));
+}
+
 /* Many copies are under way at once: none is used again before it has left. */
 static void many_at_once(void)
 {
@@ -119,6 +176,15 @@ static void wrong(MPI_Comm comm, int n)
     refused(MPI_Sendrecv(out, -1, MPI_BYTE, no, 0, in, n, MPI_BYTE, no, 0, comm, &s), MPI_ERR_COUNT);
     refused(MPI_Sendrecv(out, n, MPI_BYTE, next, 0, in, -1, MPI_BYTE, no, 0, comm, &s), MPI_ERR_COUNT);
     refused(MPI_Sendrecv(out, n, MPI_BYTE, next, 0, in, n, MPI_BYTE, no, 0, MPI_COMM_NULL, &s), MPI_ERR_COMM);
+    MPI_Request request;
+    refused(MPI_Send(out, n, MPI_BYTE, no, -7, comm), MPI_ERR_TAG);
+    refused(MPI_Recv(in, n, MPI_BYTE, no, -7, comm, &s), MPI_ERR_TAG);
+    refused(MPI_Isend(out, n, MPI_BYTE, no, -7, comm, &request), MPI_ERR_TAG);
+    refused(MPI_Irecv(in, n, MPI_BYTE, no, -7, comm, &request), MPI_ERR_TAG);
+    refused(MPI_Isend(out, n, MPI_DATATYPE_NULL, no, 0, comm, &request), MPI_ERR_TYPE);
+    refused(MPI_Irecv(in, -1, MPI_BYTE, no, 0, comm, &request), MPI_ERR_COUNT);
+    refused(MPI_Isend(out, n, MPI_BYTE, no, 0, comm, NULL), MPI_ERR_ARG);
+    refused(MPI_Irecv(in, n, MPI_BYTE, no, 0, comm, NULL), MPI_ERR_ARG);
     refused(MPI_Sendrecv_replace(out, n, MPI_BYTE, next, -7, before, 0, comm, &s), MPI_ERR_TAG);
     refused(MPI_Sendrecv_replace(out, n, MPI_BYTE, next, 0, before, -7, comm, &s), MPI_ERR_TAG);
     refused(MPI_Sendrecv_replace(out, n, MPI_BYTE, size, 0, before, 0, comm, &s), MPI_ERR_RANK);
@@ -159,6 +225,11 @@ static void revoked(void)
         refused(MPI_Sendrecv(out, n, MPI_BYTE, no, 0, in, n, MPI_BYTE, no, 0, comm, MPI_STATUS_IGNORE), MPIX_ERR_REVOKED);
         refused(MPI_Sendrecv(out, n, MPI_BYTE, next, 0, in, n, MPI_BYTE, no, 0, comm, MPI_STATUS_IGNORE), MPIX_ERR_REVOKED);
         refused(MPI_Sendrecv(out, n, MPI_BYTE, no, 0, in, n, MPI_BYTE, before, 0, comm, MPI_STATUS_IGNORE), MPIX_ERR_REVOKED);
+        MPI_Request request;
+        refused(MPI_Send(out, n, MPI_BYTE, no, 0, comm), MPIX_ERR_REVOKED);
+        refused(MPI_Recv(in, n, MPI_BYTE, no, 0, comm, MPI_STATUS_IGNORE), MPIX_ERR_REVOKED);
+        refused(MPI_Isend(out, n, MPI_BYTE, no, 0, comm, &request), MPIX_ERR_REVOKED);
+        refused(MPI_Irecv(in, n, MPI_BYTE, no, 0, comm, &request), MPIX_ERR_REVOKED);
         refused(MPI_Sendrecv_replace(out, n, MPI_BYTE, no, 0, no, 0, comm, MPI_STATUS_IGNORE), MPIX_ERR_REVOKED);
     }
     OK(MPI_Comm_free(&comm));
@@ -175,6 +246,7 @@ int main(int argc, char **argv)
     OK(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN));
     OK(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN));
     all_ways();
+    nobody();
     many_at_once();
     in_pieces();
     wrong(comm, 0);

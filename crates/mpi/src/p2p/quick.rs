@@ -83,8 +83,8 @@ fn receive(
 #[inline(always)]
 pub(super) fn send(mode: Mode, buffer: Source, to: &Envelope) -> Result<(), ()> {
     let usual = usual(to, buffer.address()).filter(|_| matches!(mode, Mode::Standard));
-    let sent = usual.is_some_and(|usual| usual.send(buffer));
-    if sent { Ok(()) } else { Err(()) }
+    let is_over = usual.is_some_and(|usual| usual.send(buffer)) || goes_to_nobody(to, buffer.address());
+    if is_over { Ok(()) } else { Err(()) }
 }
 
 /// Who sends what is wanted, and its tag; `None` in their place: anybody, any.
@@ -106,7 +106,9 @@ fn wanted(comm: &Comm, from: &Envelope) -> Option<Wanted> {
 #[inline(always)]
 pub(super) fn recv(buffer: Target, from: &Envelope, status: Out<Status>) -> Result<(), Option<Direct>> {
     let (process, comm, length) = solid(from, buffer.address()).ok_or(None)?;
-    let (rank, tag) = wanted(comm, from).ok_or(None)?;
+    let Some((rank, tag)) = wanted(comm, from) else {
+        return from_nobody(comm, from, status).ok_or(None);
+    };
     receive(process.world(), Sender { comm, rank, tag }, length, buffer, status)
 }
 
@@ -152,6 +154,12 @@ fn comes_from_nobody(comm: &Comm, from: &Envelope) -> bool {
     from.rank == abi::MPI_PROC_NULL && is_tag && !comm.channel().special.is_any()
 }
 
+/// Ends such a receive.
+#[inline(never)]
+fn from_nobody(comm: &Comm, from: &Envelope, status: Out<Status>) -> Option<()> {
+    comes_from_nobody(comm, from).then(|| give_status(status, null_status()))
+}
+
 /// The same of a send, to MPI_PROC_NULL.
 #[inline(never)]
 fn goes_to_nobody(to: &Envelope, address: usize) -> bool {
@@ -164,7 +172,9 @@ fn goes_to_nobody(to: &Envelope, address: usize) -> bool {
 #[inline(always)]
 pub(super) fn isend(mode: Mode, buffer: Source, to: &Envelope, request: Out<h::Request>) -> Result<(), ()> {
     let is_for_this = matches!(mode, Mode::Standard) && !request.is_null();
-    let usual = usual(to, buffer.address()).filter(|_| is_for_this).ok_or(())?;
+    let Some(usual) = usual(to, buffer.address()).filter(|_| is_for_this) else {
+        return isend_to_nobody(buffer.address(), to, request);
+    };
     let memory = buffer.memory(0, usual.length as i64);
     let sent = match p2p::isend_briefly(usual.world, usual.partner, &memory, usual.length) {
         Some(sent) => sent,
@@ -177,6 +187,15 @@ pub(super) fn isend(mode: Mode, buffer: Source, to: &Envelope, request: Out<h::R
 }
 
 #[inline(never)]
+fn isend_to_nobody(address: usize, to: &Envelope, request: Out<h::Request>) -> Result<(), ()> {
+    if request.is_null() || !goes_to_nobody(to, address) {
+        return Err(());
+    }
+    request.put(insert_quick(to.comm, Started::Over));
+    Ok(())
+}
+
+#[inline(never)]
 fn isend_beside_others(usual: &Usual, buffer: Source) -> Option<Sent> {
     let memory = buffer.memory(0, usual.length as i64);
     p2p::isend_piece(usual.world, usual.partner, &memory, usual.length)
@@ -185,7 +204,9 @@ fn isend_beside_others(usual: &Usual, buffer: Source) -> Option<Sent> {
 /// Starts a receive into one piece of memory. An error: nothing was done.
 #[inline(always)]
 pub(super) fn irecv(buffer: Target, from: &Envelope, request: Out<h::Request>) -> Result<(), ()> {
-    let usual = usual(from, buffer.address()).filter(|_| !request.is_null()).ok_or(())?;
+    let Some(usual) = usual(from, buffer.address()).filter(|_| !request.is_null()) else {
+        return irecv_from_nobody(buffer.address(), from, request);
+    };
     let memory = buffer.memory(0, usual.length as i64);
     let started = match p2p::irecv_briefly(usual.world, usual.partner, memory, usual.length) {
         Some(started) => started,
@@ -194,6 +215,16 @@ pub(super) fn irecv(buffer: Target, from: &Envelope, request: Out<h::Request>) -
     let started = started.ok_or(())?;
     usual.world.engine().watch();
     request.put(insert_quick(from.comm, Started::Receive(started)));
+    Ok(())
+}
+
+#[inline(never)]
+fn irecv_from_nobody(address: usize, from: &Envelope, request: Out<h::Request>) -> Result<(), ()> {
+    let (_, comm, _) = solid(from, address).filter(|_| !request.is_null()).ok_or(())?;
+    if !comes_from_nobody(comm, from) {
+        return Err(());
+    }
+    request.put(insert_quick(from.comm, Started::FromNobody));
     Ok(())
 }
 

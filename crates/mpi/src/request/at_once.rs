@@ -10,7 +10,7 @@ use isthmus_abi::constants as abi;
 use isthmus_abi::handles as h;
 use isthmus_engine::{Engine, Shared};
 
-use super::{REQUESTS, Simply, Started, end_simply, give_status, is_message, received, short_form, vain};
+use super::{REQUESTS, Simply, Started, end_simply, give_status, is_message, null_status, received, short_form, vain};
 use crate::c::{Out, flag};
 use crate::process;
 
@@ -57,6 +57,7 @@ pub(super) fn end_at_once(request: Out<h::Request>, status: Out<Status>) -> Resu
     let ended = match short_form(slot) {
         // Neither needs the engine any more.
         Some(Started::Sent(_) | Started::Over) => Simply::Ended(Status::empty()),
+        Some(Started::FromNobody) => Simply::Ended(null_status()),
         Some(Started::Receive(receive)) => {
             let mut engine = shared.briefly().ok_or(())?;
             look_twice(&mut engine, |engine| received(engine, receive))

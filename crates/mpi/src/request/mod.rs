@@ -123,6 +123,7 @@ impl From<Started> for Operation {
             Started::Receive(request) => Self::Receive(request),
             Started::Other(request) => Self::Other(request),
             Started::Over => Self::Done(Status::empty()),
+            Started::FromNobody => Self::Done(null_status()),
         }
     }
 }
@@ -252,14 +253,14 @@ fn is_complete(handle: h::Request, engine: &Engine) -> Result<bool> {
     }
 }
 
-/// Whether it is one message, in its longer form: a look or two are mostly enough to end it, where operations of groups
-/// take more.
+/// Whether it is one message, or what was over at once, in its longer form: a look or two are mostly enough to end it,
+/// where operations of groups take more.
 #[inline]
 fn is_message(handle: h::Request) -> bool {
     match REQUESTS.get(handle.0) {
         Some(Entry::Full(object)) => matches!(
             &*object.state(),
-            Some(Operation::Send(_) | Operation::Sent(_) | Operation::Receive(_))
+            Some(Operation::Send(_) | Operation::Sent(_) | Operation::Receive(_) | Operation::Done(_))
         ),
         _ => false,
     }
@@ -389,7 +390,8 @@ impl Object {
             Operation::Sent(_) => Simply::Ended(Status::empty()),
             Operation::Send(request) | Operation::Other(request) => sent(engine, *request),
             Operation::Receive(request) | Operation::Reply(request) => received(engine, *request),
-            Operation::Pair(..) | Operation::Flush(_) | Operation::Done(_) => return None,
+            Operation::Done(status) => Simply::Ended(*status),
+            Operation::Pair(..) | Operation::Flush(_) => return None,
         };
         // One that waits may be in doubt.
         let Simply::Ended(status) = ended else { return None };
@@ -502,6 +504,7 @@ fn end_simply(engine: &mut Engine, slot: &mut h::Request) -> Simply {
         None => Simply::Unusual,
         Some(Entry::Quick(quick)) => match quick.what {
             Started::Sent(_) | Started::Over => Simply::Ended(Status::empty()),
+            Started::FromNobody => Simply::Ended(null_status()),
             Started::Receive(request) => received(engine, request),
             Started::Other(request) => sent(engine, request),
         },

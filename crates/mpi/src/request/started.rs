@@ -23,12 +23,14 @@ pub(crate) enum Started {
     Other(isthmus_engine::Request),
     /// An operation that was over at once, whose status is empty.
     Over,
+    /// A receive from MPI_PROC_NULL.
+    FromNobody,
 }
 
 impl Quick {
     pub(super) fn is_complete(&self, engine: &Engine) -> bool {
         match self.what {
-            Started::Sent(_) | Started::Over => true,
+            Started::Sent(_) | Started::Over | Started::FromNobody => true,
             Started::Receive(request) | Started::Other(request) => engine.test(request).is_some(),
         }
     }
