@@ -328,7 +328,7 @@ fn with_crossing(
 }
 
 /// Enters the memory of those of this node that this process gets to know; `None`: there are none.
-fn share(brought: Brought, start: &Start<'_>, grace: Duration) -> Result<Option<ShmTransport>, ShmError> {
+fn share(brought: &Brought, start: &Start<'_>, grace: Duration) -> Result<Option<ShmTransport>, ShmError> {
     let ranks = 0..start.places.places.len() as u32;
     let peers: Vec<u32> = ranks.filter(|&rank| (start.reach)(rank) == Some(Reach::Node)).collect();
     if peers.is_empty() {
@@ -374,8 +374,16 @@ impl Prepared for Listening {
         let memory = self.memory.take();
         // Without a launcher nobody else tells of deaths.
         let grace = if self.has_launcher { GRACE } else { Duration::ZERO };
-        let shared = memory.map(|memory| share(memory, &start, grace)).transpose();
-        let shared = shared.map_err(|error| Hindrance::Memory(said(error)))?.flatten();
+        let shared = memory.as_ref().map(|memory| share(memory, &start, grace)).transpose();
+        let shared = match shared {
+            Ok(shared) => shared.flatten(),
+            Err(error) => {
+                return Err(Hindrance::Memory {
+                    why: said(error),
+                    kept: Box::new(memory),
+                });
+            }
+        };
         let engine = start.engine;
         let node = shared.map(|shared| engine.add_transport(Box::new(shared))).transpose();
         let node = node.map_err(said)?;

@@ -15,6 +15,7 @@
 
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use isthmus_wire::joining::Memory;
 use rustix::fs::{FileType, MemfdFlags, Mode, OFlags, SealFlags, Stat};
@@ -34,9 +35,8 @@ const PAGE: u64 = 4096;
 
 /// Memory that this process has made for a meeting, and what wakes it there.
 pub struct Brought {
-    pub(crate) file: OwnedFd,
-    pub(crate) bell: OwnedFd,
-    token: [u8; 16],
+    file: Arc<OwnedFd>,
+    pub(crate) bell: Arc<OwnedFd>,
     memory: Memory,
 }
 
@@ -73,9 +73,8 @@ impl Brought {
             token,
         };
         Ok(Self {
-            file,
-            bell,
-            token,
+            file: Arc::new(file),
+            bell: Arc::new(bell),
             memory,
         })
     }
@@ -86,16 +85,17 @@ impl Brought {
     }
 
     /// The file that all members use: of `first`, who may be this process. It is as long as they need.
-    pub(crate) fn file_of(self, first: &Memory, geometry: Geometry) -> Result<(OwnedFd, OwnedFd, PathBuf), ShmError> {
+    pub(crate) fn file_of(&self, first: &Memory, geometry: Geometry) -> Result<(Arc<OwnedFd>, PathBuf), ShmError> {
         let path = path_of(first.process, first.file);
-        let file = match first.token == self.token {
-            true => self.file,
+        let file = match first.token == self.memory.token {
+            true => self.file.clone(),
             false => reopened(first.process, first.file, OFlags::empty(), is_memory)
                 .and_then(|file| check(file, &first.token))
+                .map(Arc::new)
                 .map_err(|e| system("open the memory of another process of this node,", &path, e))?,
         };
         enlarge(&file, geometry).map_err(|e| system("size the memory for a meeting,", &path, e))?;
-        Ok((file, self.bell, path))
+        Ok((file, path))
     }
 }
 
@@ -234,19 +234,19 @@ mod tests {
         let (first, second) = (brought(1), brought(2));
         let memory = first.memory();
         assert_eq!(memory.node, second.memory().node, "one node");
-        let inode = |file: &OwnedFd| rustix::fs::fstat(file).expect("examined").st_ino;
-        let (theirs, _, _) = second.file_of(&memory, geometry()).expect("opened");
+        let inode = |file: &Arc<OwnedFd>| rustix::fs::fstat(&**file).expect("examined").st_ino;
+        let (theirs, _) = second.file_of(&memory, geometry()).expect("opened");
         let own = first.file.as_raw_fd();
-        let (file, _, path) = first.file_of(&memory, geometry()).expect("its own");
+        let (file, path) = first.file_of(&memory, geometry()).expect("its own");
         assert_eq!((file.as_raw_fd(), inode(&file)), (own, inode(&theirs)));
         assert!(
             !path.to_string_lossy().contains("shm"),
             "it has no name: {}",
             path.display()
         );
-        let length = rustix::fs::fstat(&file).expect("examined").st_size;
+        let length = rustix::fs::fstat(&*file).expect("examined").st_size;
         assert_eq!(length as usize, geometry().total_bytes());
-        assert!(rustix::fs::ftruncate(&theirs, 0).is_err(), "nobody takes it away");
+        assert!(rustix::fs::ftruncate(&*theirs, 0).is_err(), "nobody takes it away");
     }
 
     /// What `second` makes of it.

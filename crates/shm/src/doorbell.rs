@@ -9,6 +9,7 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rustix::fs::{CWD, FileType, Mode, OFlags};
 use rustix::io::Errno;
@@ -19,7 +20,7 @@ use crate::error::ShmError;
 /// The pipes of the node, seen from one process.
 pub(crate) struct Doorbells {
     place: Place,
-    own: OwnedFd,
+    own: Arc<OwnedFd>,
     others: Vec<Option<OwnedFd>>,
 }
 
@@ -56,7 +57,7 @@ impl Place {
 
 impl Doorbells {
     /// Those of processes that have met.
-    pub(crate) fn of(own: OwnedFd, all: Vec<BellOf>) -> Self {
+    pub(crate) fn of(own: Arc<OwnedFd>, all: Vec<BellOf>) -> Self {
         Self {
             own,
             others: std::iter::repeat_with(|| None).take(all.len()).collect(),
@@ -89,7 +90,7 @@ impl Doorbells {
         let others = std::iter::repeat_with(|| None).take(processes).collect();
         Ok(Self {
             place: Place::Directory(directory.to_owned()),
-            own,
+            own: Arc::new(own),
             others,
         })
     }
@@ -101,7 +102,7 @@ impl Doorbells {
 
     /// Takes out what was written to wake us. Bounded: more is left for the next time.
     pub(crate) fn drain(&self) -> usize {
-        rustix::io::read(&self.own, &mut [0_u8; 64]).unwrap_or(0)
+        rustix::io::read(&*self.own, &mut [0_u8; 64]).unwrap_or(0)
     }
 
     /// Wakes `slot`. An error says why it cannot be woken, now or ever.

@@ -22,6 +22,7 @@
 use std::ops::Deref;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use isthmus_transport::meeting::ENLARGE;
 use rustix::fs::FallocateFlags;
@@ -126,7 +127,7 @@ impl Block {
 pub(crate) struct Segment {
     base: *mut u8,
     geometry: Geometry,
-    file: OwnedFd,
+    file: Arc<OwnedFd>,
     path: PathBuf,
     /// The file has its path as a name until all have joined.
     named: bool,
@@ -148,18 +149,18 @@ impl Segment {
             None => create(path, job, slot, geometry)?,
         };
         check_file(&file, path, geometry)?;
-        let segment = Self::map(file, path, geometry, true)?;
+        let segment = Self::map(Arc::new(file), path, geometry, true)?;
         segment.check_header(job)?;
         Ok(segment)
     }
 
     /// Maps a file without a name that has been [made](crate::brought) and looked at; `path`: what it is called.
-    pub(crate) fn of(file: OwnedFd, path: &Path, geometry: Geometry) -> Result<Self, ShmError> {
+    pub(crate) fn of(file: Arc<OwnedFd>, path: &Path, geometry: Geometry) -> Result<Self, ShmError> {
         reserve(&file, path, geometry)?;
         Self::map(file, path, geometry, false)
     }
 
-    fn map(file: OwnedFd, path: &Path, geometry: Geometry, named: bool) -> Result<Self, ShmError> {
+    fn map(file: Arc<OwnedFd>, path: &Path, geometry: Geometry, named: bool) -> Result<Self, ShmError> {
         // SAFETY: a new mapping at an address of the kernel's choice touches nothing that exists.
         let mapped = unsafe {
             rustix::mm::mmap(
@@ -167,7 +168,7 @@ impl Segment {
                 geometry.total_bytes(),
                 ProtFlags::READ | ProtFlags::WRITE,
                 MapFlags::SHARED,
-                &file,
+                &*file,
                 0,
             )
         };
@@ -281,7 +282,7 @@ impl Segment {
     /// Makes sure that there is memory behind `length` bytes at `at` of a slab.
     pub(crate) fn back_slab(&self, slab: usize, at: usize, length: usize) -> Result<(), Errno> {
         let start = (self.geometry.slab_at(slab) + at) as u64;
-        match rustix::fs::fallocate(&self.file, FallocateFlags::empty(), start, length as u64) {
+        match rustix::fs::fallocate(&*self.file, FallocateFlags::empty(), start, length as u64) {
             // Not a memory file system: then memory is not what can run out here.
             Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
             Err(Errno::INTR) => self.back_slab(slab, at, length),
@@ -301,7 +302,7 @@ impl Segment {
         RingMemory {
             control: control.cast(),
             capacity: self.geometry.data_bytes(),
-            file: std::os::fd::AsRawFd::as_raw_fd(&self.file),
+            file: std::os::fd::AsRawFd::as_raw_fd(&*self.file),
             file_offset: at as u64,
         }
     }

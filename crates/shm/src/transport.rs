@@ -201,7 +201,10 @@ impl ShmTransport {
         let slot = self.slot_of(peer)?;
         let link = &mut self.links[slot];
         if link.lost {
-            return Err(SendError::Lost(format!("rank {peer} on this node is gone")));
+            let name = self.name_of(peer);
+            return Err(SendError::Lost(format!(
+                "{name} on this node has ended, or was given up"
+            )));
         }
         if let Err(error) = link.writer.push(&header.words(), length, fill) {
             return Err(self.refused(slot, length, error));

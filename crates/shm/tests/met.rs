@@ -62,7 +62,7 @@ fn enter_with(
         processes,
         grace,
     };
-    ShmTransport::met(own, company)
+    ShmTransport::met(&own, company)
 }
 
 /// Two that have met: each calls itself and the other 0 and 1.

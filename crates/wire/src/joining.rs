@@ -425,7 +425,7 @@ pub fn sample() -> Offer {
         meetings: vec![[9; 16]],
         entry: (rank == 1).then(crate::entry::sample),
         gate: (rank == 0).then(crate::gate::sample),
-        memory: (rank == 0).then(|| Memory {
+        memory: (rank == 0).then_some(Memory {
             node: [6; 48],
             process: 4242,
             file: 7,

@@ -132,14 +132,17 @@ impl Side<'_, '_> {
         let (ours, theirs) = (decoded(&ours)?, decoded(&theirs)?);
         let joint = Joint::of(&ours, &theirs, name(world))?;
         let terms = self.terms(&joint, &ours, &theirs)?;
+        // What others look at stays there until all have said what they have found.
+        let mut kept = None;
         let begun = prepared
             .map_err(Verdict::Refused)
-            .and_then(|prepared| begin(world, &joint, &terms, prepared));
+            .and_then(|prepared| begin(world, &joint, &terms, prepared, &mut kept));
         let (mine, meeting) = match begun {
             Ok(meeting) => (Verdict::Fine, Some(meeting)),
             Err(verdict) => (verdict, None),
         };
         let verdict = self.verdict(mine);
+        drop(kept);
         if let (Ok(Verdict::Fine), Some(meeting)) = (&verdict, &meeting) {
             show(world, &joint, meeting);
             return build(world, self.comm, &joint, meeting.clone()).map(Some);
@@ -377,6 +380,7 @@ fn begin(
     joint: &Joint,
     terms: &Terms,
     prepared: Box<dyn Prepared>,
+    kept: &mut Option<Held>,
 ) -> std::result::Result<Arc<Meeting>, Verdict> {
     let refused = |why: String| Verdict::Refused(format!("{} of the two groups: {why}", joint.describe()));
     let Some(block) = Block::claim(&world.abroad().blocks, terms.block) else {
@@ -414,7 +418,10 @@ fn begin(
             authority: &terms.authority,
         };
         started = prepared.start(start).map_err(|hindrance| match hindrance {
-            Hindrance::Memory(why) => Verdict::Apart(why),
+            Hindrance::Memory { why, kept: memory } => {
+                *kept = Some(memory);
+                Verdict::Apart(why)
+            }
             Hindrance::Other(why) => refused(why),
         })?;
     }

@@ -130,10 +130,14 @@ pub trait Prepared {
 }
 
 /// Why nothing can be started; sentences for people.
-#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Hindrance {
     /// Processes of one node cannot share memory: they can reach each other as those of different nodes do.
-    Memory(String),
+    Memory {
+        /// Why.
+        why: String,
+        /// What others may be about to open, until all have heard of it.
+        kept: Held,
+    },
     /// Anything else.
     Other(String),
 }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use isthmus_abi::constants as abi;
 use isthmus_core::error::{Error, Result};
 use isthmus_core::joining::{
-    self, Contact, Crossing, Exchange, Held, Outcome, Prepared, Reacher, Sealed, Start, Started, Ways,
+    self, Contact, Crossing, Exchange, Held, Hindrance, Outcome, Prepared, Reacher, Sealed, Start, Started, Ways,
 };
 use isthmus_core::world::World;
 use isthmus_datatype::Representation;
@@ -62,7 +62,7 @@ struct Near {
 struct Ready(Near);
 
 impl Reacher for Near {
-    fn prepare(&self) -> Outcome<Box<dyn Prepared>> {
+    fn prepare(&self, _shares: bool) -> Outcome<Box<dyn Prepared>> {
         Ok(Box::new(Ready(Self {
             hub: self.hub.clone(),
             machine: self.machine,
@@ -107,10 +107,11 @@ impl Prepared for Ready {
             request: Vec::new(),
             entry: None,
             gate: None,
+            memory: None,
         }
     }
 
-    fn start(self: Box<Self>, start: Start<'_>) -> Outcome<Started> {
+    fn start(self: Box<Self>, start: Start<'_>) -> std::result::Result<Started, Hindrance> {
         let count = start.places.places.len() as u32;
         let mut hub = self.0.hub.lock().expect("nobody panics");
         let ends = hub.entry(start.name.to_owned()).or_insert_with(|| {
@@ -130,6 +131,7 @@ impl Prepared for Ready {
             .map_err(|error| error.to_string())?;
         Ok(Started {
             ways: Ways {
+                node: None,
                 near: Some(way),
                 far: Some(way),
             },

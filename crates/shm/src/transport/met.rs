@@ -23,8 +23,9 @@ impl ShmTransport {
     /// ([`meet`](isthmus_transport::Transport::meet)).
     ///
     /// # Errors
-    /// It cannot be done here: the others cannot count on this process.
-    pub fn met(brought: Brought, company: Company<'_>) -> Result<Self, ShmError> {
+    /// It cannot be done here: the others cannot count on this process. They may be about to open what it has brought,
+    /// so that stays there until all have heard of it.
+    pub fn met(brought: &Brought, company: Company<'_>) -> Result<Self, ShmError> {
         let Company {
             members,
             me,
@@ -36,17 +37,17 @@ impl ShmTransport {
         let (Some(geometry), Some((_, first)), true) = (geometry, members.first(), me < members.len()) else {
             return Err(ShmError::Usage(format!("a meeting of {} on one node", members.len())));
         };
-        let (file, bell, path) = brought.file_of(first, geometry)?;
+        let (file, path) = brought.file_of(first, geometry)?;
         let segment = Segment::of(file, &path, geometry)?;
         let bells: Vec<BellOf> = members.iter().map(|(_, memory)| BellOf::of(memory)).collect();
         let cannot = |error| system("watch processes of this node that share", &path, error);
-        let mut vigil = Vigil::new(bell.as_fd(), grace).map_err(cannot)?;
+        let mut vigil = Vigil::new(brought.bell.as_fd(), grace).map_err(cannot)?;
         for (slot, (rank, memory)) in members.iter().enumerate() {
             if peers.contains(rank) {
                 vigil.watch(slot, memory.process).map_err(cannot)?;
             }
         }
-        let doorbells = Doorbells::of(bell, bells);
+        let doorbells = Doorbells::of(brought.bell.clone(), bells);
         let nobody = vec![Peer::NONE; members.len()];
         let mut made = Self::enter(segment, doorbells, me, &nobody)?;
         made.slots = SlotOf::default();
