@@ -34,6 +34,17 @@ pub(crate) enum Finding {
     Lost,
 }
 
+/// Whether the launcher has said that it stops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Announced {
+    /// It runs.
+    No,
+    /// It has said so. A ping follows at once, with which it makes sure that we know: that is no sign that it goes on.
+    Said,
+    /// That ping has come. Whatever comes now says that it goes on.
+    Confirmed,
+}
+
 /// Watches for the launcher.
 #[derive(Debug)]
 pub(crate) struct Vigil {
@@ -43,8 +54,7 @@ pub(crate) struct Vigil {
     limit: Duration,
     silent: Duration,
     counted: Instant,
-    /// It has said that it stops, and whether the ping has come with which it makes sure that we know.
-    announced: Option<bool>,
+    announced: Announced,
     /// It was found stopped.
     stopped: bool,
     /// Its connection has ended; for how long another one is still waited for.
@@ -60,7 +70,7 @@ impl Vigil {
             limit: SILENCE,
             silent: Duration::ZERO,
             counted: Instant::now(),
-            announced: None,
+            announced: Announced::No,
             stopped: false,
             waits: None,
         }
@@ -73,7 +83,7 @@ impl Vigil {
 
     /// Another connection has followed. `launcher`: the process of the coordinator, where it is on this machine.
     pub(crate) fn welcome(&mut self, launcher: u32) {
-        (self.silent, self.announced, self.waits) = (Duration::ZERO, None, None);
+        (self.silent, self.announced, self.waits) = (Duration::ZERO, Announced::No, None);
         self.launcher = self.launcher.map(|_| launcher);
     }
 
@@ -87,12 +97,12 @@ impl Vigil {
         let stop = rustix::process::Signal::TSTP.as_raw() as u32;
         self.silent = Duration::ZERO;
         self.announced = match (message, self.announced) {
-            (ToAgent::Signal(signal), _) if *signal == stop => Some(false),
-            (ToAgent::Ping(_), Some(false)) => Some(true),
+            (ToAgent::Signal(signal), _) if *signal == stop => Announced::Said,
+            (ToAgent::Ping(_), Announced::Said) => Announced::Confirmed,
             // Not to us.
             (ToAgent::Neighbour { .. }, before) => before,
             // It says more: it has not stopped, or goes on.
-            _ => None,
+            _ => Announced::No,
         };
     }
 
@@ -118,7 +128,10 @@ impl Vigil {
             }
         }
         let Some(launcher) = self.launcher else {
-            let limit = if self.announced.is_some() { STOPPED } else { self.limit };
+            let limit = match self.announced {
+                Announced::No => self.limit,
+                Announced::Said | Announced::Confirmed => STOPPED,
+            };
             return if self.silent > limit {
                 Finding::Lost
             } else {

@@ -20,13 +20,9 @@ pub(super) enum Depends {
 }
 
 impl Depends {
-    /// Of an operation named as in MPI, with or without the `i` of the nonblocking form.
+    /// Of an operation with such a name.
     pub(super) fn of(operation: &str, root: usize) -> Self {
-        let plain = operation
-            .strip_prefix('i')
-            .filter(|_| operation != "incast")
-            .unwrap_or(operation);
-        match plain.split('/').next().unwrap_or(plain) {
+        match blocking(operation) {
             "bcast" | "scatter" | "scatterv" => Self::From(root),
             "reduce" | "gather" | "gatherv" | "incast" => Self::To(root),
             "scan" | "exscan" => Self::Lower,
@@ -41,6 +37,16 @@ impl Depends {
             Self::To(root) => to == root && from != root,
             Self::Lower => from < to,
         }
+    }
+}
+
+/// The blocking form of an operation that is named as in MPI, without the algorithm that a test may name behind it
+/// (`bcast/binomial`): no algorithm is quicker than the operation allows.
+fn blocking(operation: &str) -> &str {
+    let name = operation.split('/').next().unwrap_or(operation);
+    match name.strip_prefix('i') {
+        Some(plain) if name != "incast" => plain,
+        _ => name,
     }
 }
 
@@ -92,7 +98,7 @@ pub(super) fn bandwidth(grid: &Grid, operation: &str, root: usize, bytes: f64) -
         let names: Vec<&str> = (0..sites).filter(|&s| inside(s)).map(|s| grid.site_name(s)).collect();
         offer(crossing, capacity, &format!("out of {{{}}}", names.join(", ")));
     }
-    if operation.trim_start_matches('i') == "allreduce" {
+    if blocking(operation) == "allreduce" {
         let crossing = 2.0 * (sites - 1) as f64 * bytes;
         offer(
             crossing,
@@ -123,7 +129,7 @@ fn crossing(grid: &Grid, operation: &str, root: usize, bytes: f64, inside: &dyn 
         .sum::<usize>();
     let (ranks_in, ranks_out) = (ranks_in as f64, (grid.ranks() - ranks_in) as f64);
     let root_inside = grid.spots().get(root).is_some_and(|spot| inside(spot.site));
-    match operation.trim_start_matches('i') {
+    match blocking(operation) {
         "bcast" if root_inside => bytes,
         "scatter" if root_inside => bytes * ranks_out,
         "reduce" if !root_inside => bytes,
