@@ -324,3 +324,23 @@ fn frames_out_of_turn_cost_the_liar_its_place() {
     let accused = stage.accused().unwrap_or_default();
     assert!(accused.contains("no member of"), "{accused}");
 }
+
+#[test]
+fn a_put_may_ask_whether_it_is_done_only_with_all_its_data() {
+    let long = long();
+    let with = |question, data: &'static [u8], length| {
+        let stage = Stage::new();
+        stage.operate(&Operation {
+            question,
+            length,
+            ..put(&long, data)
+        });
+        let mut there = [0; 8];
+        stage.windows[0].own_memory().reading().read(8, &mut there);
+        (there, stage.accused().is_some())
+    };
+    // Its own engine does not know that question, and ends the connection when the answer comes.
+    assert_eq!(with(5, &[7; 8], 8).0, [7; 8]);
+    assert_eq!(with(0, &[7; 8], 8), ([7; 8], false));
+    assert_eq!(with(5, &[], 8), ([0; 8], true));
+}
