@@ -14,7 +14,8 @@ use crate::base::requests::{Outcome, Owned, Owner};
 use crate::groups::barrier;
 use crate::groups::known::Known;
 use crate::groups::pulling;
-use crate::groups::rows::Told;
+use crate::groups::rows::Slots;
+use crate::groups::told::Told;
 use crate::groups::words::in_words_of;
 use crate::groups::{CellCollective, Cut, InVain, Turn};
 use crate::machine::Machine;
@@ -146,6 +147,8 @@ pub(crate) struct Groups {
     begun: Vec<Begun>,
     /// Steps that are being taken together with others, in the order in which they began.
     going: Vec<Going>,
+    /// The slots of the last operation of blocks that may differ in length: members, slots in a cell, and their bytes.
+    slots: Option<((u32, usize), Slots)>,
     /// Memory for what is combined with results, for the next that needs it.
     beside: Option<OwnMemory>,
     /// Operations in messages whose members share memory.
@@ -170,6 +173,20 @@ impl Groups {
 
     pub(crate) fn meeting<'a>(&self, core: &'a mut Core) -> Option<&'a mut dyn Meeting> {
         core.transports[self.transport?].meeting()
+    }
+
+    /// The slots of an operation of blocks that may differ in length. `None`: the group shares no memory.
+    #[inline]
+    pub(crate) fn slots(&mut self, core: &mut Core, channel: &Channel, what: What) -> Option<Slots> {
+        let shape = (channel.members.count(), Slots::in_a_cell(what, channel.members.count()));
+        match self.slots {
+            Some((known, slots)) if known == shape => Some(slots),
+            _ => {
+                let slots = Slots::of(self.meeting(core)?, what, shape.0)?;
+                self.slots = Some((shape, slots));
+                Some(slots)
+            }
+        }
     }
 
     /// Whether anything goes on.

@@ -15,6 +15,7 @@ mod parts;
 pub(crate) mod pulling;
 pub(crate) mod rows;
 pub(crate) mod short;
+pub(crate) mod told;
 pub(crate) mod unequal;
 pub(crate) mod words;
 
@@ -30,7 +31,8 @@ use isthmus_transport::meeting::{CellSize, Slab};
 use crate::base::binding::{Reducer, Side};
 use crate::groups::data::Bound;
 use crate::groups::known::Lesson;
-use crate::groups::rows::{Rows, Told};
+use crate::groups::rows::Rows;
+use crate::groups::told::Told;
 use crate::{EngineError, Members, NodeMembers, Request};
 
 /// What a member does in a step together.

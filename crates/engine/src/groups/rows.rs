@@ -23,38 +23,14 @@ use isthmus_datatype::raw::ReadMemory;
 use isthmus_schedule::Operation as What;
 use isthmus_transport::meeting::{CellSize, Meeting, Round, Slab};
 
+use crate::EngineError;
 use crate::base::mistake::{no_memory, wrong_length};
 use crate::groups::data::{Arithmetic, Bound, Data, Side, Unequal};
-use crate::tools::Tools;
-use crate::{EngineError, Operation};
 
 /// Bytes of a length in front of a block.
 const LENGTH: usize = size_of::<u32>();
 /// Shortest slot of a short cell that is of use.
 const SLOT: usize = 2 * size_of::<u64>();
-
-/// An operation as those who watch are told of it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Told {
-    context: u32,
-    operation: Operation,
-    sequence: u32,
-}
-
-impl Told {
-    pub(crate) fn new(context: u32, operation: Operation, sequence: u32) -> Self {
-        Self {
-            context,
-            operation,
-            sequence,
-        }
-    }
-
-    /// It is over.
-    pub(crate) fn ends(self, tools: &mut Tools) {
-        tools.plan_ends(self.context, self.operation, self.sequence);
-    }
-}
 
 /// Bytes of slots.
 #[derive(Clone, Copy, Debug)]
@@ -67,14 +43,20 @@ pub(crate) struct Slots {
 impl Slots {
     /// `None`: they would be too short.
     pub(crate) fn of(meeting: &dyn Meeting, what: What, members: u32) -> Option<Self> {
-        let count = match what {
-            // Nobody needs one for itself.
-            What::Alltoallv | What::Alltoallw => (members as usize - 1).max(1),
-            _ => 1,
-        };
+        let count = Self::in_a_cell(what, members);
         let bytes = |size| meeting.cell_bytes(members, size) / count / LENGTH * LENGTH;
         let (short, middle) = (bytes(CellSize::Short), bytes(CellSize::Middle));
         (short >= SLOT).then_some(Self { count, short, middle })
+    }
+
+    /// How many there are in a cell.
+    #[inline]
+    pub(crate) fn in_a_cell(what: What, members: u32) -> usize {
+        match what {
+            // Nobody needs one for itself.
+            What::Alltoallv | What::Alltoallw => (members as usize - 1).max(1),
+            _ => 1,
+        }
     }
 
     /// Bytes of a block that fits into a short cell.
@@ -168,7 +150,7 @@ impl<D: Data> Rows<D> {
         };
         let is_middle = |to: &u32| rows.slots.size(rows.given(slab, *to)) == Some(CellSize::Middle);
         let gives_middle = rows.receivers(slab).any(|to| is_middle(&to));
-        // A block that has a middle cell for itself needs no word in a short one.
+        // A block that has a cell for itself needs no word in another.
         let gives_short = rows.slots.count > 1 || !gives_middle || !rows.others(slab).all(|to| is_middle(&to));
         rows.gives = [gives_short, gives_middle].map(|gives| gives && rows.gives[0]);
         rows.keeps = match step.what {
@@ -496,9 +478,8 @@ impl<D: Data> Rows<D> {
 
     /// Gives the only block of a middle cell.
     fn give_middle(&self, meeting: &mut dyn Meeting, slab: &Slab, cell: u32, to: u32) -> Result<(), EngineError> {
-        let (round, length) = (self.rounds[1], self.given(slab, to));
-        let mut memory = meeting.give(slab, round, cell, length as usize).map_err(no_memory)?;
-        let (side, block) = self.source(slab, to);
+        let (length, (side, block)) = (self.given(slab, to) as usize, self.source(slab, to));
+        let mut memory = meeting.give(slab, self.rounds[1], cell, length).map_err(no_memory)?;
         self.data.fill(side, block, &mut memory, 0);
         Ok(())
     }
@@ -550,11 +531,13 @@ impl<D: Data> Rows<D> {
             false if self.silent => return Found::Wrong(0),
             false => return Found::Missing,
         };
-        let room = if at == 0 { self.slots.short } else { self.slots.middle };
+        let room = [self.slots.short, self.slots.middle][at];
         let (memory, bytes) = meeting.given(slab, self.rounds[at], cell, room);
-        let says = match at == 0 && bytes == room as u64 {
-            true => u64::from_ne_bytes(read(&memory, 0)),
-            false => bytes,
+        let is_elsewhere = at == 0 && bytes == room as u64;
+        let says = if is_elsewhere {
+            u64::from_ne_bytes(read(&memory, 0))
+        } else {
+            bytes
         };
         match size {
             _ if says != length || at != here => Found::Wrong(says),

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Operations of blocks that may differ in length, where groups share memory ([`Rows`]).
 
-use isthmus_schedule::Operation as What;
 use isthmus_transport::meeting::{CellSize, Claim, Round, Slab};
 
 use crate::groups::data::{Bound, Data, Unequal};
@@ -45,12 +44,6 @@ impl Begun {
 }
 
 impl Groups {
-    /// The slots of such an operation. `None`: the group shares no memory.
-    #[inline]
-    pub(crate) fn slots(&self, core: &mut Core, channel: &Channel, what: What) -> Option<Slots> {
-        Slots::of(self.meeting(core)?, what, channel.members.count())
-    }
-
     /// Begins one; it is over, or has a request when `pause`, called after each look, has said no. What is over soon
     /// needs no [`CellCollective`].
     pub(crate) fn unequal<D: Data>(
