@@ -96,7 +96,6 @@ static long one(void) { return 1; }
 static long others(void) { return size - 1; }
 static long each(void) { return size; }
 static long pairs(void) { return (long)size * (size - 1); }
-static long all_pairs(void) { return (long)size * size; }
 /* What each gives, and a part of the result of each. */
 static long results(void) { return size + 1; }
 
@@ -106,8 +105,8 @@ static const struct {
     enum rule rule;
     long (*straight)(void), (*shared)(void);
 } operations[] = {
-    {"alltoall", alltoall, EITHER, pairs, all_pairs},
-    {"ialltoall", ialltoall, EITHER, pairs, all_pairs},
+    {"alltoall", alltoall, EITHER, pairs, pairs},
+    {"ialltoall", ialltoall, EITHER, pairs, pairs},
     {"alltoallv", alltoallv, ONCE, pairs, pairs},
     {"allgatherv", allgatherv, EITHER, pairs, each},
     {"allgatherv in place", in_place, EITHER, pairs, each},
@@ -119,10 +118,10 @@ static const struct {
     {"sendrecv", sendrecv, EITHER, each, each},
     {"allgather", allgather, EITHER, pairs, each},
     {"gather", gather, EITHER, others, each},
-    {"scatter", scatter, EITHER, others, each},
+    {"scatter", scatter, EITHER, others, others},
     {"reduce", reduce, EITHER, others, results},
-    {"reduce_scatter_block", reduce_scatter_block, EITHER, pairs, all_pairs},
-    {"reduce_scatter", reduce_scatter, EITHER, pairs, all_pairs},
+    {"reduce_scatter_block", reduce_scatter_block, EITHER, pairs, pairs},
+    {"reduce_scatter", reduce_scatter, EITHER, pairs, pairs},
     {"allreduce", allreduce, SHARED, none, results},
 };
 
