@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Scatters of growing size, whose blocks go through memory that processes of a node share, until one fails for want of it. (Broadcasts may do without.)
+/* Scatters of growing size until one fails for want of memory that processes of a node share. Its root has data in pieces, which nobody can copy
+   straight, so they go through that memory.
    Every rank says what it was told: only the root, the last rank, has found the lack itself, and which of them ends the job is a matter of luck. */
 #include <mpi.h>
 #include <stdio.h>
@@ -15,11 +16,14 @@ int main(int argc, char **argv)
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-    char *data = calloc(MOST, 1), *mine = calloc(MOST, 1);
+    MPI_Datatype spread;
+    MPI_Type_create_resized(MPI_BYTE, 0, 2, &spread);
+    MPI_Type_commit(&spread);
+    char *data = calloc(MOST, 2), *mine = calloc(MOST, 1);
     if (!data || !mine)
         MPI_Abort(MPI_COMM_WORLD, 1);
     for (int bytes = 64; bytes <= MOST / size && code == MPI_SUCCESS; bytes *= 2)
-        code = MPI_Scatter(data, bytes, MPI_BYTE, mine, bytes, MPI_BYTE, size - 1, MPI_COMM_WORLD);
+        code = MPI_Scatter(data, bytes, spread, mine, bytes, MPI_BYTE, size - 1, MPI_COMM_WORLD);
     if (code == MPI_SUCCESS)
         printf("rank %d: no error\n", rank);
     else {
