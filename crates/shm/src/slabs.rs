@@ -198,10 +198,9 @@ impl Cells {
     pub(crate) fn of(members: usize) -> Self {
         // More than powers of two: such messages fit, and cells do not all fall on the same lines of caches. The middle
         // cells of a slab have about 2 MiB at most; among many members they hold no more than short ones, and are not
-        // used. Among few, one has 4 KiB for each other.
+        // used.
         let (middle, long) = match members {
-            0..=4 => (12 << 10, 64 << 10),
-            5..=16 => (4 << 10, 64 << 10),
+            0..=16 => (4 << 10, 64 << 10),
             17..=64 => (1 << 10, 16 << 10),
             _ => (0, 4 << 10),
         };
@@ -283,7 +282,7 @@ impl Cells {
 
     /// Bytes that a slab must have for all groups of up to so many members.
     pub(crate) fn most_bytes(members: usize) -> usize {
-        let sizes = [4, 16, 64, members].map(|n| Self::of(n.min(members)).slab_bytes());
+        let sizes = [16, 64, members].map(|n| Self::of(n.min(members)).slab_bytes());
         sizes.into_iter().max().unwrap_or(0)
     }
 

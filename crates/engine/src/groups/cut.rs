@@ -8,9 +8,6 @@ use isthmus_transport::meeting::{CellSize, Meeting, Slab};
 /// Longest piece of a broadcast: its receivers begin while the root goes on.
 const BROADCAST: u64 = 128 << 10;
 
-/// Longest block, bytes, of an operation in which each member gives one that goes in middle cells: longer ones in few
-/// rounds of long cells stay in the caches.
-const MIDDLE: u64 = (4 << 10) + 112;
 /// Short rounds of a step that may be copied.
 const COPY_ROUNDS: u64 = 2;
 
@@ -30,7 +27,6 @@ impl Cut {
                 What::Bcast if size == CellSize::Long => (meeting.round_bytes(members, size) as u64).min(BROADCAST),
                 // Nobody needs one for itself.
                 what if gives_others(what) => cell / u64::from(members - 1).max(1),
-                _ if size == CellSize::Middle => cell.min(MIDDLE),
                 _ => cell,
             }
         };
