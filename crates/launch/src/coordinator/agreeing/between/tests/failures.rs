@@ -58,6 +58,8 @@ struct World {
     /// The first finds nobody at the second, which still brings letters to it: those on their way, or in a process that
     /// has no room for a letter of the first.
     deaf: BTreeSet<(usize, usize)>,
+    /// Members that find nobody of a job, which others of their own may find.
+    lame: BTreeSet<(Member, usize)>,
     /// By side and round.
     told: Vec<HashMap<u64, Agreed>>,
     /// Members that were refused a result.
@@ -79,6 +81,7 @@ impl World {
             errands: HashMap::new(),
             cut: BTreeSet::new(),
             deaf: BTreeSet::new(),
+            lame: BTreeSet::new(),
             told: sides.map(|_| HashMap::new()).collect(),
             without: 0,
         }
@@ -88,9 +91,21 @@ impl World {
         self.cut.contains(&(one.min(other), one.max(other)))
     }
 
+    /// Whether any two jobs have lost each other.
+    fn has_lost_some(&self) -> bool {
+        let jobs = self.sides.len();
+        (0..jobs).any(|one| (one + 1..jobs).any(|other| self.are_lost(one, other)))
+    }
+
     /// Whether they have lost each other, as far as one of them knows.
     fn are_lost(&self, one: usize, other: usize) -> bool {
-        self.is_cut(one, other) || self.deaf.contains(&(one, other)) || self.deaf.contains(&(other, one))
+        self.is_cut(one, other) || self.finds_nobody(one, other) || self.finds_nobody(other, one)
+    }
+
+    fn finds_nobody(&self, one: usize, other: usize) -> bool {
+        let is_lame = |member: Member| self.lame.contains(&(member, other));
+        let mut own = self.living().into_iter().filter(|member| member.0 == one);
+        self.deaf.contains(&(one, other)) || own.all(is_lame)
     }
 
     /// The member with this place.
@@ -194,9 +209,10 @@ impl World {
         }
     }
 
-    /// Whether a job's letters are taken by a member of another one.
-    fn finds(&self, from: usize, to: Member) -> bool {
-        self.lives(to) && !self.is_cut(from, to.0) && !self.deaf.contains(&(from, to.0))
+    /// Whether a member's letters are taken by a member of another job.
+    fn finds(&self, from: Member, to: Member) -> bool {
+        let loses = self.deaf.contains(&(from.0, to.0)) || self.lame.contains(&(from, to.0));
+        self.lives(to) && !self.is_cut(from.0, to.0) && !loses
     }
 
     /// A process takes its errand to the next one to whom it may go.
@@ -207,7 +223,7 @@ impl World {
         let round = letter.which.round;
         match to.pop_front() {
             None => self.is_ready(from, round, Some(Back::Nobody)),
-            Some(next) if !self.finds(from.0, next) => {
+            Some(next) if !self.finds(from, next) => {
                 self.errands.entry(from).or_default().push((letter, to));
                 self.go(from);
             }
@@ -278,7 +294,7 @@ impl World {
 
     /// A member hears that the others have agreed without its job, and ends.
     fn leave(&mut self, member: Member, why: &str) {
-        assert!(!self.cut.is_empty() || !self.deaf.is_empty(), "{why}");
+        assert!(self.has_lost_some(), "{why}");
         self.without += 1;
         self.kill(member);
     }
@@ -396,6 +412,16 @@ fn fail(seed: u64, jobs: usize, cuts: Cuts) {
                         .into_iter()
                         .map(|(one, other)| if turned { (other, one) } else { (one, other) });
                     world.deaf.extend(ways);
+                }
+                // One of several members finds nobody of another job.
+                22..=25 => {
+                    let member = living[chance.below(living.len())];
+                    let other = chance.below(jobs);
+                    let is_spare =
+                        |one: &Member| one.0 == member.0 && *one != member && !world.lame.contains(&(*one, other));
+                    if other != member.0 && living.iter().any(is_spare) {
+                        world.lame.insert((member, other));
+                    }
                 }
                 9..=20 => {
                     failures += 1;
