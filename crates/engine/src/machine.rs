@@ -138,6 +138,13 @@ impl<'a> Port<'a> {
         let _ = self.send(peer, header, SendBuffer::EMPTY, None);
     }
 
+    /// What was sent leaves before this thread goes on, and so does the next message.
+    pub fn urge(&mut self) {
+        for transport in self.transports.iter_mut().flat_map(|all| all.iter_mut()) {
+            transport.urge();
+        }
+    }
+
     /// Sends `header` with a payload of any length, whose memory is read until it has left. Of the header, `tag`,
     /// `token`, `common` and [`auxiliary`](Header::auxiliary) (`context` and `source`) are the machine's. A payload
     /// that is too long for one frame comes in several: they have the same header, but for their lengths, and the

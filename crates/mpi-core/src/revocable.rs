@@ -57,6 +57,8 @@ impl Drop for Entry {
     }
 }
 
+/// The level of members at other sites.
+const FAR: u8 = 0;
 /// Communicators that were revoked before this process had made them, which are remembered.
 const EARLY: usize = 1024;
 
@@ -142,12 +144,17 @@ pub(crate) fn spread(comm: &dyn Revoked, engine: &mut Engine, channels: &[Channe
     });
 }
 
-/// The farthest first: those who are near are woken by the word, and take the processor from who has to tell others
-/// still.
+/// The farthest first, and by this thread: those who are near are woken by the word, and take the processors from who
+/// has to tell others still.
 fn tell(port: &mut Port<'_>, others: impl Iterator<Item = Peer>, context: Context) {
     let mut others: Vec<Peer> = others.collect();
     others.sort_by_key(|other| port.level(*other));
-    others.into_iter().for_each(|other| port.tell(other, word(context)));
+    for other in others {
+        if port.level(other) == FAR {
+            port.urge();
+        }
+        port.tell(other, word(context));
+    }
 }
 
 fn word(context: Context) -> Header {

@@ -295,6 +295,12 @@ impl Transport for WideTransport {
         any
     }
 
+    fn urge(&mut self) {
+        // As one who waits.
+        (self.looks, self.sent) = (LOOKS, 0);
+        let _ = self.handle.driver.turn(Worker::Sending);
+    }
+
     fn moved(&mut self) -> bool {
         self.handle.link.moved.swap(false, Ordering::Relaxed)
     }

@@ -259,6 +259,9 @@ pub trait Transport: Send {
     /// duplicate). `None`: nothing will ever arrive.
     fn descriptor(&self) -> Option<BorrowedFd<'_>>;
 
+    /// What was sent, and is sent next, leaves before this thread goes on, where another one would send it.
+    fn urge(&mut self) {}
+
     /// Whether everything taken has been pushed out, or will be without further calls.
     fn is_flushed(&self) -> bool {
         true
