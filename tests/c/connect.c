@@ -75,6 +75,11 @@ static void mistakes(void)
     OK(MPI_Info_create(&info));
     OK(MPI_Info_set(info, "timeout", "1"));
     CHECK(class_of(MPI_Comm_connect(port, info, 0, MPI_COMM_SELF, &inter)) == MPI_ERR_PORT);
+    /* No number, and one of seconds that no clock counts. */
+    OK(MPI_Info_set(info, "timeout", "soon"));
+    CHECK(class_of(MPI_Comm_connect(port, info, 0, MPI_COMM_SELF, &inter)) == MPI_ERR_INFO_VALUE);
+    OK(MPI_Info_set(info, "timeout", "18446744073709551615"));
+    CHECK(class_of(MPI_Comm_connect("isthmus1:AAAA", info, 0, MPI_COMM_SELF, &inter)) == MPI_ERR_PORT);
     /* Whom a port takes: words that are none, and a key that nobody has. */
     OK(MPI_Info_set(info, "isthmus_accept", "everybody"));
     CHECK(class_of(MPI_Open_port(info, other)) == MPI_ERR_INFO_VALUE);
@@ -85,9 +90,9 @@ static void mistakes(void)
     OK(MPI_Info_set(info, "isthmus_accept", "any-with-port"));
     OK(MPI_Open_port(info, other));
     OK(MPI_Close_port(other));
-    OK(MPI_Info_free(&info));
     OK(MPI_Close_port(port));
-    CHECK(class_of(MPI_Comm_connect(port, MPI_INFO_NULL, 0, MPI_COMM_SELF, &inter)) == MPI_ERR_PORT);
+    CHECK(class_of(MPI_Comm_connect(port, info, 0, MPI_COMM_SELF, &inter)) == MPI_ERR_PORT);
+    OK(MPI_Info_free(&info));
     CHECK(class_of(MPI_Comm_accept(port, MPI_INFO_NULL, 0, MPI_COMM_SELF, &inter)) == MPI_ERR_PORT);
     CHECK(class_of(MPI_Comm_accept(port, MPI_INFO_NULL, 7, MPI_COMM_SELF, &inter)) == MPI_ERR_ROOT);
     OK(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL));

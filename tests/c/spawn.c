@@ -68,6 +68,15 @@ int main(int argc, char **argv)
     OK(MPI_Comm_get_parent(&parent));
     if (parent != MPI_COMM_NULL) {
         CHECK(argc == 3 && !strcmp(argv[1], "a child") && !strcmp(argv[2], ""));
+        char name[MPI_MAX_OBJECT_NAME];
+        int length;
+        OK(MPI_Comm_get_name(parent, name, &length));
+        CHECK(length == 15 && !strcmp(name, "MPI_COMM_PARENT"));
+        /* They are no more than the processes that there are. */
+        int *all, more, spawning;
+        OK(MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_UNIVERSE_SIZE, &all, &more));
+        OK(MPI_Comm_remote_size(parent, &spawning));
+        CHECK(more && *all >= size + spawning);
         child(parent);
         OK(MPI_Finalize());
         return 0;

@@ -72,11 +72,23 @@ fn usual() -> Result<Accept> {
     })
 }
 
+/// Nobody waits for longer: clocks count no further.
+const LONGEST: Duration = Duration::from_secs(u32::MAX as u64);
+
 /// How long who connects waits for who accepts: the hint `timeout`, in seconds.
 fn patience(hints: h::Info) -> Result<Duration> {
     let hints = info::find(hints)?;
-    let seconds = hints.get("timeout")?.and_then(|text| text.trim().parse().ok());
-    Ok(seconds.map_or(isthmus_dynamic::PATIENCE, Duration::from_secs))
+    let Some(text) = hints.get("timeout")? else {
+        return Ok(isthmus_dynamic::PATIENCE);
+    };
+    match text.trim().parse::<u64>() {
+        Ok(seconds) => Ok(Duration::from_secs(seconds).min(LONGEST)),
+        Err(_) => fail!(
+            abi::MPI_ERR_INFO_VALUE,
+            argument("info"),
+            "has timeout = '{text}', expected a number of seconds"
+        ),
+    }
 }
 
 #[unsafe(no_mangle)]

@@ -3,6 +3,7 @@
 
 use std::ffi::c_int;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicI32, Ordering};
 
 use isthmus_abi::constants as abi;
 use isthmus_abi::handles as h;
@@ -30,11 +31,12 @@ struct Predefined {
 }
 
 static PREDEFINED: OnceLock<Predefined> = OnceLock::new();
-static GOES_ON: std::sync::atomic::AtomicI32 = std::sync::atomic::AtomicI32::new(0);
-static LAST_USED_CODE: std::sync::atomic::AtomicI32 = std::sync::atomic::AtomicI32::new(0);
+static GOES_ON: AtomicI32 = AtomicI32::new(0);
+static LAST_USED_CODE: AtomicI32 = AtomicI32::new(0);
 
-/// The processors of the machines of the world, of which some may be named by several subjobs, or its processes if
-/// these are more.
+/// The processors of the machines of the world, of which some may be named by several subjobs, or its processes and
+/// those that have spawned them if these are more: children that look here for whether spawning is possible find what
+/// their parents have found.
 fn universe(world: &World) -> u32 {
     let mut machines = std::collections::BTreeMap::new();
     for node in &world.places().nodes {
@@ -50,7 +52,8 @@ fn universe(world: &World) -> u32 {
         .values()
         .map(|(processors, processes)| processors.max(processes));
     all.fold(0, |sum: u32, slots| sum.saturating_add(*slots))
-        .clamp(world.size(), i32::MAX as u32)
+        .max(world.size().saturating_add(super::parents()))
+        .min(i32::MAX as u32)
 }
 
 fn predefined(comm: &Comm, key: c_int) -> Result<Option<usize>> {
@@ -72,12 +75,12 @@ fn predefined(comm: &Comm, key: c_int) -> Result<Option<usize>> {
         abi::MPI_APPNUM => at(&values.appnum),
         abi::MPI_UNIVERSE_SIZE => at(&values.universe_size),
         abi::MPI_LASTUSEDCODE => {
-            LAST_USED_CODE.store(crate::error::last_used_code(), std::sync::atomic::Ordering::Relaxed);
+            LAST_USED_CODE.store(crate::error::last_used_code(), Ordering::Relaxed);
             Ok(Some(LAST_USED_CODE.as_ptr() as usize))
         }
         abi::MPIX_FT => {
             let goes_on = isthmus_engine::goes_on(&world.engine().lock());
-            GOES_ON.store(goes_on.into(), std::sync::atomic::Ordering::Relaxed);
+            GOES_ON.store(goes_on.into(), Ordering::Relaxed);
             Ok(Some(GOES_ON.as_ptr() as usize))
         }
         abi::MPICHX_TOPOLOGY_DEPTHS => Ok(Some(comm.topology_attributes(world).depths())),

@@ -2,6 +2,7 @@
 //! Communicators (MPI 5.0 section 7.4).
 
 use std::ffi::{c_char, c_int};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use isthmus_abi::constants as abi;
@@ -275,8 +276,19 @@ pub(crate) fn root_of(comm: &Comm, root: c_int) -> Result<u32> {
     }
 }
 
+/// So many processes have spawned this world.
+static PARENTS: AtomicU32 = AtomicU32::new(0);
+
+/// How many processes have spawned this world; 0: it was not spawned.
+pub(crate) fn parents() -> u32 {
+    PARENTS.load(Ordering::Relaxed)
+}
+
 /// This process was spawned by the others of this communicator.
 pub(crate) fn adopt(parents: Arc<Comm>) {
+    parents.user().set_name("MPI_COMM_PARENT");
+    let number = parents.remote().map_or(0, |group| group.size() as u32);
+    PARENTS.store(number, Ordering::Relaxed);
     *PARENT.lock().unwrap_or_else(PoisonError::into_inner) = insert(Some(parents));
 }
 
