@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Messages in memory that one of a meeting has brought.
 
-use std::process::{Child, Command};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use isthmus_shm::{Brought, Company, ShmError, ShmTransport};
@@ -140,8 +140,21 @@ fn who_is_left_out_enters_nothing() {
 struct Idle(Child);
 
 impl Idle {
-    fn new() -> Self {
-        Self(Command::new("sleep").arg("600").spawn().expect("sleep"))
+    /// Somebody else who has the bell of this member.
+    fn with(memory: &Memory) -> Self {
+        let bell = format!("/proc/self/fd/{}", memory.bell);
+        let bell = std::fs::File::options().read(true).write(true).open(bell);
+        let bell = Stdio::from(bell.expect("a bell"));
+        Self(Command::new("sleep").arg("600").stdin(bell).spawn().expect("sleep"))
+    }
+
+    /// The member as if it were that process.
+    fn claim(&self, memory: &Memory) -> Memory {
+        Memory {
+            process: self.0.id(),
+            bell: 0,
+            ..memory.clone()
+        }
     }
 
     fn kill(&mut self) {
@@ -158,14 +171,11 @@ impl Drop for Idle {
 
 #[test]
 fn who_is_killed_is_lost_and_what_it_has_sent_counts() {
-    let mut other = Idle::new();
     let mut own = brought(2);
     let all = memories(&own);
+    let mut other = Idle::with(&all[1]);
     // The other member says that it is that process.
-    let claimed = Memory {
-        process: other.0.id(),
-        ..all[1].clone()
-    };
+    let claimed = other.claim(&all[1]);
     let as_seen = [all[0].clone(), claimed];
     let mut first = enter(own.remove(0), &as_seen, 0, &[11]).expect("entered");
     let mut second = enter(own.remove(0), &all, 1, &[]).expect("entered");
@@ -196,13 +206,10 @@ fn who_is_killed_is_lost_and_what_it_has_sent_counts() {
 
 #[test]
 fn who_only_polls_hears_of_a_death_too() {
-    let mut other = Idle::new();
     let mut own = brought(2);
     let all = memories(&own);
-    let claimed = Memory {
-        process: other.0.id(),
-        ..all[1].clone()
-    };
+    let mut other = Idle::with(&all[1]);
+    let claimed = other.claim(&all[1]);
     let mut first = enter(own.remove(0), &[all[0].clone(), claimed], 0, &[11]).expect("entered");
     first.meet(Peer::new(1), 11);
     other.kill();
@@ -214,11 +221,11 @@ fn who_only_polls_hears_of_a_death_too() {
 
 #[test]
 fn of_whom_somebody_else_tells_nothing_more_is_told() {
-    let mut others = [Idle::new(), Idle::new()];
     let mut own = brought(3);
     let mut all = memories(&own);
+    let mut others = [Idle::with(&all[1]), Idle::with(&all[2])];
     for (memory, other) in all[1..].iter_mut().zip(&others) {
-        memory.process = other.0.id();
+        *memory = other.claim(memory);
     }
     let grace = Duration::from_millis(50);
     let mut first = enter_with(own.remove(0), &all, 0, &[11, 12], grace).expect("entered");
@@ -245,13 +252,10 @@ fn of_whom_somebody_else_tells_nothing_more_is_told() {
 
 #[test]
 fn who_has_left_is_no_loss() {
-    let mut other = Idle::new();
     let mut own = brought(2);
     let all = memories(&own);
-    let claimed = Memory {
-        process: other.0.id(),
-        ..all[1].clone()
-    };
+    let mut other = Idle::with(&all[1]);
+    let claimed = other.claim(&all[1]);
     let mut first = enter(own.remove(0), &[all[0].clone(), claimed], 0, &[11]).expect("entered");
     let mut second = enter(own.remove(0), &all, 1, &[]).expect("entered");
     first.meet(Peer::new(1), 11);
@@ -271,11 +275,17 @@ fn who_has_left_is_no_loss() {
 }
 
 #[test]
-fn a_process_that_is_not_there_cannot_be_watched() {
+fn whom_nobody_can_watch_or_wake_is_not_met() {
     let own = brought(2);
     let mut all = memories(&own);
     all[1].process = i32::MAX as u32;
     let mut own = own;
+    let entered = enter(own.remove(0), &all, 0, &[11]);
+    assert!(matches!(entered, Err(ShmError::System { .. })));
+    // Nor can one be woken that has another bell than it says.
+    let mut own = brought(2);
+    let mut all = memories(&own);
+    all[1].bell_number += 1;
     let entered = enter(own.remove(0), &all, 0, &[11]);
     assert!(matches!(entered, Err(ShmError::System { .. })));
 }

@@ -45,6 +45,8 @@ impl ShmTransport {
         for (slot, (rank, memory)) in members.iter().enumerate() {
             if peers.contains(rank) {
                 vigil.watch(slot, memory.process).map_err(cannot)?;
+                // It may be one that this process is not allowed to look into: then it could not be woken.
+                bells[slot].open().map_err(cannot)?;
             }
         }
         let doorbells = Doorbells::of(brought.bell.clone(), bells);
