@@ -188,7 +188,8 @@ impl<M: Memory> Writer<M> {
             return Err(PushError::Full);
         }
         let start = if skipped > 0 { 0 } else { self.at };
-        if start + need > self.backed {
+        // The reader looks at the word after the record, too.
+        if (start + need + LINE).min(self.memory.capacity()) > self.backed {
             self.back(start + need)?;
         }
         if self.clean <= next {
@@ -261,7 +262,7 @@ impl<M: Memory> Writer<M> {
 
     #[cold]
     fn back(&mut self, end: usize) -> Result<(), PushError> {
-        // The word after the record as well; doubling keeps the number of calls small.
+        // Doubling keeps the number of calls small.
         let wanted = (end + LINE).max(2 * self.backed).min(self.memory.capacity());
         self.backed = self.memory.back(self.backed, wanted).map_err(PushError::NoMemory)?;
         Ok(())

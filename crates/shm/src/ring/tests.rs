@@ -274,3 +274,72 @@ mod threads {
         assert_eq!(taken, 7);
     }
 }
+
+/// A ring whose memory comes page by page: looking at what is not there yet fails, as in a full file system.
+#[cfg(not(loom))]
+#[derive(Clone)]
+struct Paged(Arc<Lines>, Arc<std::sync::atomic::AtomicUsize>);
+
+#[cfg(not(loom))]
+impl Paged {
+    const PAGE: usize = 4 * LINE;
+
+    fn check(&self, end: usize) {
+        let backed = self.1.load(Ordering::Relaxed);
+        assert!(end <= backed, "byte {end} of {backed} that there are");
+    }
+}
+
+#[cfg(not(loom))]
+impl Memory for Paged {
+    fn capacity(&self) -> usize {
+        self.0.capacity()
+    }
+    fn control(&self) -> &Control {
+        self.0.control()
+    }
+    fn word(&self, at: usize) -> &AtomicU64 {
+        self.check(at + 8);
+        self.0.word(at)
+    }
+    fn back(&self, from: usize, end: usize) -> Result<usize, i32> {
+        assert_eq!(from, self.1.load(Ordering::Relaxed));
+        let end = end.next_multiple_of(Self::PAGE).min(self.capacity());
+        self.1.store(end, Ordering::Relaxed);
+        Ok(end)
+    }
+    unsafe fn write(&self, at: usize, header: &[u64; HEADER_WORDS], length: usize, fill: impl FnOnce(&mut [u8])) {
+        self.check(at + round_up(HEADER + length));
+        // SAFETY: the caller owns the record.
+        unsafe { self.0.write(at, header, length, fill) };
+    }
+    unsafe fn read<R>(&self, at: usize, length: usize, f: impl FnOnce(&[u8]) -> R) -> R {
+        self.check(at + length);
+        // SAFETY: the caller owns the record.
+        unsafe { self.0.read(at, length, f) }
+    }
+}
+
+#[cfg(not(loom))]
+#[test]
+fn nobody_looks_behind_the_memory_that_there_is() {
+    // The first record ends one line to three before a page does, or with it.
+    for first in 0..8 * LINE {
+        let (writer, reader) = ring(64);
+        let backed = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+        let (mut writer, mut reader) = (
+            Writer::new(Paged(writer.memory, Arc::clone(&backed))),
+            Reader::new(Paged(reader.memory, backed)),
+        );
+        for number in 0..64 {
+            let length = if number == 0 { first } else { 32 };
+            let fill = |to: &mut [u8]| to.copy_from_slice(&payload(number, length));
+            writer.push(&header(number, length), length, fill).unwrap();
+            writer.prepare();
+            for expected in [true, false] {
+                assert_eq!(reader.pop(decode, |_, _| ()).unwrap(), expected);
+            }
+            reader.give_back();
+        }
+    }
+}
