@@ -51,7 +51,7 @@ impl Cut {
             piece,
             pieces: block.div_ceil(piece),
             twice,
-            pulls: all && may_copy(what, block),
+            pulls: all && may_copy(what, members, block),
             rows: false,
         }
     }
@@ -102,14 +102,16 @@ impl Cut {
     }
 }
 
-/// Whether blocks of so many bytes may be copied.
-pub(crate) fn may_copy(what: What, block: u64) -> bool {
-    let goes_whole = matches!(
+/// Whether blocks of so many bytes may be copied. One that takes from several would copy one block after another while
+/// all wait for it; through cells each goes on when it has given, and reductions are shared. (4 members on two cores,
+/// 64 KiB, us, copied / through cells: gather 17 / 8.5, reduce 23 / 16.)
+pub(crate) fn may_copy(what: What, members: u32, block: u64) -> bool {
+    let several_take = matches!(
         what,
-        What::Bcast | What::Scatter | What::Gather | What::Allgather | What::Alltoall
+        What::Bcast | What::Scatter | What::Allgather | What::Alltoall | What::ReduceScatterBlock
     );
-    let is_combined = matches!(what, What::Reduce | What::ReduceScatterBlock);
-    (goes_whole || is_combined) && block >= COPIED
+    let one_takes = matches!(what, What::Gather | What::Reduce);
+    (several_take || (one_takes && members <= 2)) && block >= COPIED
 }
 
 /// Those whose contributions a member needs for its result.

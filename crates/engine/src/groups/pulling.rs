@@ -51,8 +51,6 @@ pub(crate) fn turn(
         _ if !offers::in_one_piece(sides) => untimed(Delivery::Stream),
         _ if is_overlap && offers::replaces_what_is_given(what) => untimed(Delivery::Stream),
         What::Alltoall if members > FEW || is_long => untimed(Delivery::Pull),
-        // Among two, half of the work of a reduction is not worth another copy of the result.
-        What::Reduce if members > 2 => known.way(block),
         What::Scatter | What::Gather | What::Allgather | What::ReduceScatterBlock | What::Reduce if is_long => {
             untimed(Delivery::Pull)
         }
