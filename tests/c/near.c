@@ -3,6 +3,7 @@
    node, in whatever length and order, and as often as they meet. Nothing is left of it afterwards.
    ranks: 1 2 3 */
 #include "check.h"
+#include "sent.h"
 #include <dirent.h>
 #include <unistd.h>
 
@@ -19,23 +20,6 @@ static int entries(const char *path)
         count++;
     closedir(directory);
     return count;
-}
-
-/* What this process has sent for messages across a level. */
-static unsigned long long sent(const char *level)
-{
-    char name[80];
-    int index, count;
-    unsigned long long value;
-    MPI_T_pvar_session session;
-    MPI_T_pvar_handle handle;
-    snprintf(name, sizeof name, "isthmus_point_to_point_%s_messages", level);
-    OK(MPI_T_pvar_get_index(name, MPI_T_PVAR_CLASS_COUNTER, &index));
-    OK(MPI_T_pvar_session_create(&session));
-    OK(MPI_T_pvar_handle_alloc(session, index, NULL, &handle, &count));
-    OK(MPI_T_pvar_read(session, handle, &value));
-    OK(MPI_T_pvar_session_free(&session));
-    return value;
 }
 
 /* Messages of many lengths to everybody on the other side, in order, and received in another one. */

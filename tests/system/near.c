@@ -3,7 +3,7 @@
    talk: they send each other messages, and say how many of them crossed which level.
    send, receive: the client is killed in the middle of a long message that it sends, or receives; the server hears it.
    wait: both wait for what never comes, until somebody kills them. */
-#include <mpi.h>
+#include "../c/sent.h"
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,24 +34,6 @@ static MPI_Comm meet(int server, const char *file)
     }
     MPI_Comm_set_errhandler(other, MPI_ERRORS_RETURN);
     return other;
-}
-
-/* Messages that this process has sent across a level. */
-static unsigned long long sent(const char *level)
-{
-    char name[80];
-    int index, count;
-    unsigned long long value;
-    MPI_T_pvar_session session;
-    MPI_T_pvar_handle handle;
-    snprintf(name, sizeof name, "isthmus_point_to_point_%s_messages", level);
-    if (MPI_T_pvar_get_index(name, MPI_T_PVAR_CLASS_COUNTER, &index) != MPI_SUCCESS)
-        MPI_Abort(MPI_COMM_WORLD, 1);
-    MPI_T_pvar_session_create(&session);
-    MPI_T_pvar_handle_alloc(session, index, NULL, &handle, &count);
-    MPI_T_pvar_read(session, handle, &value);
-    MPI_T_pvar_session_free(&session);
-    return value;
 }
 
 static void talk(MPI_Comm other, int server, char *data)
