@@ -5,7 +5,9 @@
    parent: a parent is killed while the others spawn.
    beginning: children are killed at several moments of their MPI_Init.
    apart: children are killed after they have disconnected; what is left of their world ends, and nobody else.
+   replaced: a child is killed and replaced again and again, and what connects with it is freed only.
    held: a child is killed, and all others wait until there is a file "seen". */
+#include <dirent.h>
 #include <mpi-ext.h>
 #include <mpi.h>
 #include <signal.h>
@@ -109,6 +111,33 @@ static void beginning(char *program)
     printf("parent %d went on\n", rank);
 }
 
+static int descriptors(void)
+{
+    int count = 0;
+    DIR *directory = opendir("/proc/self/fd");
+    CHECK(directory);
+    while (readdir(directory))
+        count++;
+    closedir(directory);
+    return count;
+}
+
+/* MPI_Comm_free keeps processes connected, but not with the dead. */
+static void replaced(char *program)
+{
+    int number, early = 0;
+    for (int round = 0; round < 12; round++) {
+        MPI_Comm children;
+        CHECK(spawn(program, "", 1, MPI_COMM_WORLD, &children) == MPI_SUCCESS);
+        CHECK(class_of(MPI_Recv(&number, 1, MPI_INT, 0, 0, children, MPI_STATUS_IGNORE)) == MPIX_ERR_PROC_FAILED);
+        CHECK(MPI_Comm_free(&children) == MPI_SUCCESS);
+        if (round == 3)
+            early = descriptors();
+    }
+    CHECK(descriptors() <= early + 2);
+    printf("parent %d went on\n", rank);
+}
+
 static void until_seen(void)
 {
     for (int tries = 0; access("seen", F_OK) != 0 && tries < 1000; tries++)
@@ -176,6 +205,8 @@ static void child(MPI_Comm parent, const char *when)
         child_apart(parent, when);
     } else if (strcmp(how, "revoked") == 0) {
         part(&parent, MPIX_ERR_REVOKED);
+    } else if (strcmp(how, "replaced") == 0) {
+        raise(SIGKILL);
     } else if (strcmp(how, "held") == 0) {
         if (rank == 1)
             raise(SIGKILL);
@@ -232,6 +263,8 @@ int main(int argc, char **argv)
         beginning(argv[0]);
     else if (strcmp(how, "apart") == 0)
         apart(argv[0]);
+    else if (strcmp(how, "replaced") == 0)
+        replaced(argv[0]);
     else if (strcmp(how, "held") == 0)
         held(argv[0]);
     else

@@ -78,6 +78,7 @@ revoked end 0 3 parted
 parent go-on 137 2 went on
 apart end 137 3 went on
 beginning end 142 3 went on
+replaced end 137 3 went on
 END
 
 # What is seen of it: which ranks are where, who was lost and why, as text and as JSON.

@@ -478,6 +478,11 @@ pub fn retire_transport(engine: &mut Engine, number: u8, reason: &str) -> Option
     engine.work();
     // It was no accident: communicators without them are not asked about it for ever.
     forget_losses(&mut engine.core.state, &served);
+    drop_transport(engine, number)
+}
+
+/// A transport leaves all of whose peers are lost. Its number is free, and what is known of the losses stays.
+pub fn drop_transport(engine: &mut Engine, number: u8) -> Option<Box<dyn Transport>> {
     let place = engine.core.transports.get_mut(usize::from(number))?;
     Some(std::mem::replace(place, Box::new(retired::Retired)))
 }

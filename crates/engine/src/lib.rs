@@ -35,8 +35,8 @@ pub use base::request::{Arrived, CompletedPart, Completion, MatchedMessage, Mode
 pub use base::requests::Kept;
 pub use base::tuning::{Knob, Tuning};
 pub use engine::{
-    Engine, Newcomers, Setup, awaken, close_transport, register_later, retire_transport, revoke, unreceived,
-    with_machine, with_port,
+    Engine, Newcomers, Setup, awaken, close_transport, drop_transport, register_later, retire_transport, revoke,
+    unreceived, with_machine, with_port,
 };
 pub use groups::data::{Arithmetic, Pieces, Unequal};
 pub use groups::short::Short;

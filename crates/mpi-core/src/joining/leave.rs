@@ -4,7 +4,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use isthmus_engine::{Members, Request, close_transport, retire_transport};
+use isthmus_engine::{Members, Request, close_transport, drop_transport, losses, retire_transport};
+use rustc_hash::FxHashSet;
 
 use crate::comm::{Comm, joined};
 use crate::create::string_tag;
@@ -37,14 +38,38 @@ pub fn stay_connected(comm: &Comm) {
 
 /// After MPI_Comm_disconnect has freed a communicator: closes the connections of meetings of which nothing is left.
 pub fn part(world: &World) {
-    loop {
-        let mut all = world.abroad().meetings.all();
-        let last = |meeting: &Arc<Meeting>| meeting.bonds.is_empty() && Arc::strong_count(meeting) == 1;
-        let Some(at) = all.iter().position(last) else { return };
-        let meeting = all.remove(at);
-        drop(all);
-        close(world, meeting.ways());
+    while let Some(meeting) = take(world, |meeting| meeting.bonds.is_empty()) {
+        close(world, meeting.take_ways());
     }
+}
+
+/// Before others are met: the transports of meetings leave all of whose others are lost, and the meetings of which no
+/// communicator lives. A program that replaces lost processes stays connected with them by the standard until it
+/// disconnects, and would run out of numbers for transports.
+pub(super) fn part_from_lost(world: &World) {
+    let lost: FxHashSet<_> = losses(&world.engine().lock()).iter().copied().collect();
+    let own = world.id();
+    let is_over = |meeting: &Meeting| meeting.has_lost_others(own, &lost);
+    while let Some(meeting) = take(world, is_over) {
+        retire(world, &meeting.take_ways());
+    }
+    let kept: Vec<Arc<Meeting>> = world.abroad().meetings.all().clone();
+    for meeting in kept.iter().filter(|meeting| is_over(meeting)) {
+        for way in meeting.take_ways().all() {
+            // As in [`retire`].
+            let gone = drop_transport(&mut world.engine().lock(), way);
+            drop(gone);
+        }
+    }
+}
+
+/// A meeting that nothing keeps and of which this is so, from now on not among those of this process.
+fn take(world: &World, is_over: impl Fn(&Meeting) -> bool) -> Option<Arc<Meeting>> {
+    let mut all = world.abroad().meetings.all();
+    let at = all
+        .iter()
+        .position(|meeting| Arc::strong_count(meeting) == 1 && is_over(meeting))?;
+    Some(all.remove(at))
 }
 
 /// Whether this process is connected with nobody beside its own world.
@@ -78,7 +103,7 @@ pub(super) fn undo(world: &World, meeting: &Arc<Meeting>) {
         .meetings
         .all()
         .retain(|other| !Arc::ptr_eq(other, meeting));
-    retire(world, &meeting.ways());
+    retire(world, &meeting.take_ways());
 }
 
 /// Before MPI_Finalize, which is collective over all connected processes: waits for all that this one is still

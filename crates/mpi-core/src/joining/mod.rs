@@ -70,6 +70,7 @@ pub fn join<'e>(
     leader: u32,
     to_other: impl FnOnce() -> Result<Box<dyn Exchange + 'e>>,
 ) -> Result<Arc<Comm>> {
+    leave::part_from_lost(world);
     let mut pipe = None;
     let mut failed = None;
     if comm.rank() == leader {

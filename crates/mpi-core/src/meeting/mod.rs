@@ -9,7 +9,7 @@ use isthmus_engine::Peer;
 use isthmus_topology::Topology;
 use isthmus_wire::joining::Name;
 use isthmus_wire::place::PlaceTable;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::blocks::{Block, Blocks};
 use crate::context::Contexts;
@@ -48,7 +48,8 @@ pub(crate) struct Meeting {
     places: FxHashMap<Peer, u32>,
     /// By place, how members represent data; empty if all do as this process.
     representations: Vec<Representation>,
-    ways: Ways,
+    /// Its transports, until they leave.
+    ways: Mutex<Ways>,
     /// What its transports need.
     _held: Vec<Held>,
     /// People see it as long as this lives.
@@ -81,7 +82,7 @@ impl Meeting {
             table: joint.table.clone(),
             areas: joint.areas(),
             representations: joint.representations.clone(),
-            ways: started.ways,
+            ways: Mutex::new(started.ways),
             _held: started.held,
             shown: OnceLock::new(),
             bonds: Arc::default(),
@@ -100,8 +101,9 @@ impl Meeting {
         self.me
     }
 
-    pub(crate) fn ways(&self) -> Ways {
-        self.ways
+    /// Its transports, which leave.
+    pub(crate) fn take_ways(&self) -> Ways {
+        std::mem::take(&mut self.ways.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Numbers for communicators of members.
@@ -137,6 +139,12 @@ impl Meeting {
     /// The name of a member for processes of other jobs.
     pub(crate) fn name_of(&self, peer: Peer) -> Option<Name> {
         self.names.get(self.place_of(peer)? as usize).copied()
+    }
+
+    /// Whether all members of other worlds than the own one are among the lost.
+    pub(crate) fn has_lost_others(&self, own: [u8; 16], lost: &FxHashSet<Peer>) -> bool {
+        let mut all = self.names.iter().zip(self.group.members().iter());
+        all.all(|(name, peer)| name.world == own || lost.contains(peer))
     }
 
     /// Whether processes, who are all members, represent data differently.
