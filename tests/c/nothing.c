@@ -3,6 +3,8 @@
    intercommunicators; a revoked communicator; between others that have data.
    ranks: 1 2 3 4 10 */
 #include "check.h"
+#include <sys/mman.h>
+#include <unistd.h>
 #include <mpi-ext.h>
 
 enum { MOST = 16 };
@@ -159,6 +161,36 @@ static void between_others(void)
     }
 }
 
+/* As many of the list as there are, at the end of memory behind which nobody can look. */
+static int *exactly(int count)
+{
+    long page = sysconf(_SC_PAGESIZE);
+    char *pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(pages != MAP_FAILED && mprotect(pages + page, page, PROT_NONE) == 0);
+    return (int *)(pages + page) - count;
+}
+
+/* A group of all but one, and that one: the longer side has more members than counts. */
+static void with_few_counts(void)
+{
+    MPI_Comm half, inter;
+    int is_last = rank == size - 1, remote, *counts, *nowhere = exactly(0);
+    OK(MPI_Comm_split(comm, is_last, rank, &half));
+    OK(MPI_Intercomm_create(half, 0, comm, is_last ? 0 : size - 1, 1, &inter));
+    OK(MPI_Comm_remote_size(inter, &remote));
+    counts = exactly(remote);
+    OK(MPI_Allgatherv(a, 0, MPI_INT, b, counts, counts, MPI_INT, inter));
+    OK(MPI_Alltoallv(a, counts, counts, MPI_INT, b, counts, counts, MPI_INT, inter));
+    /* The root is rank 0 of those who are not the last: arguments that only a root has are not looked at elsewhere. */
+    int root = is_last ? 0 : rank == 0 ? MPI_ROOT : MPI_PROC_NULL;
+    int *at_root = root == MPI_ROOT ? counts : nowhere;
+    OK(MPI_Gatherv(a, 0, MPI_INT, b, at_root, at_root, MPI_INT, root, inter));
+    OK(MPI_Scatterv(a, at_root, at_root, MPI_INT, b, 0, MPI_INT, root, inter));
+    OK(MPI_Barrier(comm));
+    OK(MPI_Comm_free(&inter));
+    OK(MPI_Comm_free(&half));
+}
+
 static void between_groups(void)
 {
     MPI_Comm half, inter;
@@ -216,6 +248,8 @@ int main(int argc, char **argv)
     unusual(MPI_COMM_WORLD);
     between_others();
     between_groups();
+    if (size > 1)
+        with_few_counts();
     revoked();
     OK(MPI_Comm_free(&comm));
     OK(MPI_Finalize());

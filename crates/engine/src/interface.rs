@@ -22,7 +22,7 @@ use crate::plans::Hands;
 use crate::vendor::Vendor;
 use crate::{
     Arrived, Binding, Channel, Engine, EngineError, MatchedMessage, Mode, NativeComm, NativeOperation, Next, Operation,
-    ReceiveBuffer, Request, SendBuffer, Sent,
+    ReceiveBuffer, Request, SendBuffer, Sent, Shared,
 };
 
 /// Rounds of progress in which what somebody sent before it was gone is taken in.
@@ -415,7 +415,15 @@ impl Partitions<'_> {
     }
 }
 
-/// The same message in memory of the library, which is used again when it has left.
-pub fn in_own_memory(engine: &mut Engine, message: SendBuffer) -> SendBuffer {
-    engine.plans.copied(message)
+/// The same message in memory of the library, which is used again when it has left. Others may make progress while it
+/// is copied.
+pub fn in_own_memory(engine: &Shared, mut message: SendBuffer) -> SendBuffer {
+    let length = isize::try_from(message.length()).ok();
+    let Some(memory) = length.and_then(|length| engine.lock().plans.spare().take(0, length)) else {
+        return message.into_owned();
+    };
+    message.read_into(&memory);
+    let copy = message.with_data(memory.reading());
+    engine.lock().plans.spare().give_back(memory);
+    copy
 }

@@ -14,7 +14,7 @@ use crate::p2p::Core;
 use crate::plans::execution::Execution;
 use crate::plans::scratch::Spare;
 use crate::vendor::Vendor;
-use crate::{EngineError, Request, SendBuffer};
+use crate::{EngineError, Request};
 
 /// What plans work with: steps are messages, or taken together by one of two machines.
 pub(crate) struct Hands<'a> {
@@ -73,8 +73,8 @@ impl Default for Plans {
 }
 
 impl Plans {
-    /// See [`in_own_memory`](crate::in_own_memory): in that of plans that have ended.
-    pub(crate) fn copied(&mut self, message: SendBuffer) -> SendBuffer {
-        self.spare.copied(message)
+    /// Memory of plans that have ended, for what is no plan: see [`in_own_memory`](crate::in_own_memory).
+    pub(crate) fn spare(&mut self) -> &mut Spare {
+        &mut self.spare
     }
 }

@@ -5,8 +5,6 @@
 
 use isthmus_datatype::raw::OwnMemory;
 
-use crate::SendBuffer;
-
 /// Shorter memory costs little.
 const LEAST: usize = 64 << 10;
 /// Most that is kept, bytes: what the longest pipelines use.
@@ -27,18 +25,6 @@ impl Spare {
             Some(place) => Some(self.kept.remove(place)),
             None => OwnMemory::try_new(low, high),
         }
-    }
-
-    /// The same message in memory of the library.
-    pub(crate) fn copied(&mut self, mut message: SendBuffer) -> SendBuffer {
-        let length = message.length();
-        let Some(memory) = isize::try_from(length).ok().and_then(|length| self.take(0, length)) else {
-            return message.into_owned();
-        };
-        message.read_into(&memory);
-        let copy = message.with_data(memory.reading());
-        self.give_back(memory);
-        copy
     }
 
     /// Something may still use it: then it is not given out before that has ended.

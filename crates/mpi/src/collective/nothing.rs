@@ -68,8 +68,9 @@ impl Membership {
 
     /// The same where others may have something to do.
     #[inline(always)]
-    fn passes(&self, what: Operation, root: Option<u32>, is_empty: bool) -> Option<Result<Performed>> {
-        let root = root.filter(|_| is_empty)?;
+    fn passes(&self, what: Operation, root: Option<u32>, is_empty: impl FnOnce() -> bool) -> Option<Result<Performed>> {
+        // Between two groups there are as many counts as members of the other one, and ranks of that one are roots.
+        let root = root.filter(|_| !self.is_inter() && is_empty())?;
         let step = Step {
             what,
             root,
@@ -140,7 +141,7 @@ pub(super) fn reduce(here: &Membership, operands: &Operands, n: i64, root: c_int
 }
 
 pub(super) fn reduce_scatter(here: &Membership, operands: &Operands, counts: &Numbers) -> Option<Result<Performed>> {
-    let is_empty = counts.are_zero(here.size()) && operands.are_none(true);
+    let is_empty = || counts.are_zero(here.size()) && operands.are_none(true);
     here.passes(Operation::ReduceScatter, Some(0), is_empty)
 }
 
@@ -149,7 +150,7 @@ pub(super) fn allgatherv(
     from: &Elements<Source>,
     into: &Unequal<Target>,
 ) -> Option<Result<Performed>> {
-    let is_empty = from.are_none() && into.are_none(here.size());
+    let is_empty = || from.are_none() && into.are_none(here.size());
     here.passes(Operation::Allgatherv, Some(0), is_empty)
 }
 
@@ -159,7 +160,7 @@ pub(super) fn gatherv(
     into: &Unequal<Target>,
     root: c_int,
 ) -> Option<Result<Performed>> {
-    let is_empty = from.are_none() && (!here.is_at(root) || into.are_none(here.size()));
+    let is_empty = || from.are_none() && (!here.is_at(root) || into.are_none(here.size()));
     here.passes(Operation::Gatherv, here.plain_root(root), is_empty)
 }
 
@@ -169,7 +170,7 @@ pub(super) fn scatterv(
     into: &Elements<Target>,
     root: c_int,
 ) -> Option<Result<Performed>> {
-    let is_empty = into.are_none() && (!here.is_at(root) || from.are_none(here.size()));
+    let is_empty = || into.are_none() && (!here.is_at(root) || from.are_none(here.size()));
     here.passes(Operation::Scatterv, here.plain_root(root), is_empty)
 }
 
@@ -178,6 +179,6 @@ pub(super) fn alltoallv(
     from: &Unequal<Source>,
     into: &Unequal<Target>,
 ) -> Option<Result<Performed>> {
-    let is_empty = from.are_none(here.size()) && into.are_none(here.size());
+    let is_empty = || from.are_none(here.size()) && into.are_none(here.size());
     here.passes(Operation::Alltoallv, Some(0), is_empty)
 }

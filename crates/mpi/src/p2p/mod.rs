@@ -284,7 +284,7 @@ fn isendrecv_replace(buffer: Target, out: Envelope, from: Envelope) -> Result<Op
     // Sent from a copy, so that the buffer is free for what arrives.
     let engine = process::world()?.engine();
     let from_copy = |message: Outbound<'static>| Outbound {
-        data: in_own_memory(&mut engine.lock(), message.data),
+        data: in_own_memory(engine, message.data),
         ..message
     };
     start_both(message.map(from_copy), room)
