@@ -107,7 +107,8 @@ impl Window {
         match flushed(self, rank)? {
             Flushed::Nobody => Ok(()),
             Flushed::One(rank) if !self.is_far(rank) => Ok(()),
-            _ => far::settle_here(self),
+            Flushed::One(rank) => far::settle_here(self, Some(rank)),
+            Flushed::All => far::settle_here(self, None),
         }
     }
 }

@@ -126,10 +126,10 @@ impl Desk {
         (own + program, own)
     }
 
-    /// Whether nothing for these is read from memory of the program.
-    pub(crate) fn has_left(&self, members: &Members) -> bool {
+    /// Whether nothing for those of whom this is so is read from memory of the program.
+    pub(crate) fn has_left(&self, is_asked: impl Fn(Peer) -> bool) -> bool {
         let mut all = self.out.waiting.iter();
-        all.all(|(&peer, bytes)| bytes[Memory::Program as usize] == 0 || !members.contains(peer))
+        all.all(|(&peer, bytes)| bytes[Memory::Program as usize] == 0 || !is_asked(peer))
     }
 
     /// Whether all data that this process has asked for have come.

@@ -8,7 +8,7 @@ use std::sync::atomic::{Ordering, fence};
 use isthmus_core::error::{Error, Result};
 use isthmus_core::members;
 use isthmus_core::world::{WindowCount, window_operation};
-use isthmus_engine::{Engine, Request, SendBuffer, with_machine};
+use isthmus_engine::{Engine, Peer, Request, SendBuffer, with_machine};
 use isthmus_wire::frame::protocol;
 use isthmus_wire::rma::What;
 
@@ -52,7 +52,7 @@ fn settle_far(window: &Window, rank: Option<u32>, unlocks: bool) -> Result<()> {
     let mut engine = window.world.engine().lock();
     let (mut requests, mut result) = (Vec::new(), Ok(()));
     let key = key_of(window);
-    let peer = rank.map(|rank| window.comm.channel().members.peer(rank));
+    let peer = peer_of(window, rank);
     let mut questions = with_machine(&mut engine, protocol::RMA, |desk: &mut Desk, _| {
         desk.questions(key, peer)
     })
@@ -85,19 +85,12 @@ fn settle_far(window: &Window, rank: Option<u32>, unlocks: bool) -> Result<()> {
         let done = window.world.wait(request).map(drop);
         result = result.and(done);
     }
-    if !questions.is_empty() {
-        window.world.engine().wait(|engine| {
-            let answered = with_machine(engine, protocol::RMA, |desk: &mut Desk, _| {
-                desk.are_answered(&mut questions)
-            });
-            answered.unwrap_or(true).then_some(())
-        });
-    }
+    wait_for_answers(window, &mut questions);
     sent_of(window).has_settled(&ranks);
     fence(Ordering::SeqCst);
     let result = mistakes(window).and(result);
     if result.is_err() {
-        wait_until_left(window);
+        wait_until_left(window, None);
     }
     result
 }
@@ -126,7 +119,7 @@ pub(crate) fn meet(window: &Window, far: &Far) -> Result<()> {
     };
     let mine = members::sum(window.world, &window.comm, &mine);
     if mine.is_err() {
-        wait_until_left(window);
+        wait_until_left(window, None);
     }
     let mine = mine?;
     let key = key_of(window);
@@ -138,7 +131,7 @@ pub(crate) fn meet(window: &Window, far: &Far) -> Result<()> {
     });
     let met = meet_near(window, far);
     let settled = settled.and(met);
-    wait_until_left(window);
+    wait_until_left(window, None);
     let mistakes = mistakes(window);
     settled.and(mistakes)
 }
@@ -174,24 +167,39 @@ pub(crate) fn complete(window: &Window, ranks: &[u32], tell: impl FnOnce(&dyn Fn
         }
         tell(&|rank| sent.counts.of(rank));
     }
-    let own = settle_here(window);
+    let own = settle_here(window, None);
     settled.and(own)
 }
 
 /// Waits until this process's memory is its own again: data that it has asked for have come, and nothing more is read.
-/// What becomes of it at others is not waited for.
-pub(crate) fn settle_here(window: &Window) -> Result<()> {
+/// What becomes of it at others is not waited for. `rank`: of operations on that member; `None`: of all.
+pub(crate) fn settle_here(window: &Window, rank: Option<u32>) -> Result<()> {
     if window.far.is_none() {
         return Ok(());
     }
     let_go(window);
-    let key = key_of(window);
-    window.world.engine().wait(|engine| {
-        let heard = with_machine(engine, protocol::RMA, |desk: &mut Desk, _| desk.has_heard(key));
-        heard.unwrap_or(true).then_some(())
-    });
-    wait_until_left(window);
+    let (key, peer) = (key_of(window), peer_of(window, rank));
+    let asked = |desk: &mut Desk| desk.questions(key, peer);
+    let engine = window.world.engine();
+    let questions = with_machine(&mut engine.lock(), protocol::RMA, |desk, _| asked(desk));
+    wait_for_answers(window, &mut questions.unwrap_or_default());
+    wait_until_left(window, rank);
     mistakes(window)
+}
+
+fn peer_of(window: &Window, rank: Option<u32>) -> Option<Peer> {
+    rank.map(|rank| window.comm.channel().members.peer(rank))
+}
+
+/// Waits until all these data have come.
+fn wait_for_answers(window: &Window, questions: &mut Vec<u32>) {
+    if questions.is_empty() {
+        return;
+    }
+    window.world.engine().wait(|engine| {
+        let answered = with_machine(engine, protocol::RMA, |desk: &mut Desk, _| desk.are_answered(questions));
+        answered.unwrap_or(true).then_some(())
+    });
 }
 
 /// Whether so many bytes of operations of a member were done here, or it is lost.
@@ -243,10 +251,11 @@ fn errs_there(window: &Window) -> bool {
 }
 
 /// Waits until no memory of the program is read any more: it may change it then, after an error too.
-fn wait_until_left(window: &Window) {
-    let members = &window.comm.channel().members;
+fn wait_until_left(window: &Window, rank: Option<u32>) {
+    let (members, peer) = (&window.comm.channel().members, peer_of(window, rank));
+    let is_asked = |other: Peer| peer.map_or_else(|| members.contains(other), |peer| peer == other);
     window.world.engine().wait(|engine| {
-        let left = with_machine(engine, protocol::RMA, |desk: &mut Desk, _| desk.has_left(members));
+        let left = with_machine(engine, protocol::RMA, |desk: &mut Desk, _| desk.has_left(is_asked));
         left.unwrap_or(true).then_some(())
     });
 }
