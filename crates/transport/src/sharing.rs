@@ -3,7 +3,8 @@
 //!
 //! One process [makes](Sharing::make) a piece of memory and tells the others its number; they [open](Sharing::open) it;
 //! when all have it, whoever made it takes its [name](Sharing::unname) away, so that nothing of it outlives the last of
-//! them, however that ends.
+//! them, however that ends. Pieces of MPI_Alloc_mem keep their names until they are freed; the agent removes what is
+//! left.
 
 use std::fmt;
 use std::sync::Arc;
@@ -66,7 +67,7 @@ pub trait Sharing {
     fn open_part(&mut self, number: u64, skip: u64, bytes: usize) -> Result<Arc<dyn SharedMemory>, String>;
 
     /// Most bytes of a piece that could do without being shared: when every process of the machine makes such a one,
-    /// most of the room is left.
+    /// half of the room that is not taken is left, and half of all room always.
     fn spare(&self) -> u64;
 
     /// Nobody can open the piece any more that this process has made.
