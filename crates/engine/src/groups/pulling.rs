@@ -147,6 +147,13 @@ pub(crate) fn can_decide(meet: &mut CellCollective, meeting: &mut dyn Meeting) -
             }),
             Some(&member),
         ) => has_offered(meet, member, pulling, meeting),
+        // Combining goes on whoever else is where.
+        (
+            Some(Turn {
+                way: Delivery::Pull, ..
+            }),
+            None,
+        ) if !pulling.failed && pulling.reduced < hot::bytes(meet) => true,
         _ if pulling.said => {
             let (round, next) = (pulling.outcomes(), pulling.known);
             meeting.have_arrived(meet.slab(), round, next..next + 1) == 1
