@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Where blocks stand in a row: in order of rank (the user's buffers) or of position (messages and scratch memory).
 
-use crate::Blocks;
 use crate::script::Script;
 use crate::step::{Buffer, Rank, Slice};
+use crate::{Blocks, Call};
 use isthmus_topology::Shape;
 use std::ops::Range;
 use std::sync::Arc;
@@ -111,6 +111,38 @@ impl BlockRow {
         is_run(shape, positions.clone())
             && self.length(positions.clone())
                 == blocks.offset(rank + (positions.end - positions.start)) - blocks.offset(rank)
+    }
+
+    /// Copies blocks from a buffer that has the row to where the call has them in the end, by rank.
+    pub(crate) fn to_ranks(
+        &self,
+        script: &mut Script,
+        call: &Call,
+        shape: &Shape,
+        positions: Range<u32>,
+        buffer: Buffer,
+    ) {
+        let to = ByRank {
+            buffer: Buffer::Recv,
+            blocks: &call.blocks,
+        };
+        self.permute(script, shape, positions, ByPosition { buffer, origin: 0 }, to, true);
+    }
+
+    /// Copies blocks from where the call has them at its begin, by rank, to a buffer that has the row.
+    pub(crate) fn from_ranks(
+        &self,
+        script: &mut Script,
+        call: &Call,
+        shape: &Shape,
+        positions: Range<u32>,
+        buffer: Buffer,
+    ) {
+        let from = ByRank {
+            buffer: Buffer::Send,
+            blocks: &call.blocks,
+        };
+        self.permute(script, shape, positions, ByPosition { buffer, origin: 0 }, from, false);
     }
 
     /// Copies the blocks of a range of positions between a buffer in order of position and one in order of rank: runs

@@ -15,7 +15,7 @@
 use super::bruck;
 use crate::Network;
 use crate::choose::{self, Order, Question};
-use crate::row::{BlockRow, ByPosition, ByRank};
+use crate::row::BlockRow;
 use crate::script::{Kind, Piece, Script};
 use crate::step::{Buffer, Plan, Rank, Slice};
 use crate::strategy::{Algorithm, Strategy};
@@ -57,17 +57,7 @@ pub(super) fn plan(call: &Call, network: &Arc<Network>, me: Rank, strategy: &Str
     } else {
         let all = script.memory(row.at(network.size()));
         bring(&mut script, network, me, (&row, call.unit_bytes), own, all, strategy);
-        row.permute(
-            &mut script,
-            network,
-            0..network.size(),
-            ByPosition { buffer: all, origin: 0 },
-            ByRank {
-                buffer: Buffer::Recv,
-                blocks: &call.blocks,
-            },
-            true,
-        );
+        row.to_ranks(&mut script, call, network, 0..network.size(), all);
     }
     Box::new(script)
 }

@@ -11,7 +11,7 @@
 
 use crate::apart::Apart;
 use crate::choose::{self, Order, Question};
-use crate::row::{BlockRow, ByPosition, ByRank};
+use crate::row::BlockRow;
 use crate::script::{Kind, Piece, Script};
 use crate::step::{Buffer, Plan, Rank, Slice};
 use crate::straight::Straight;
@@ -177,18 +177,7 @@ fn receive_by_rank(
         let buffer = *rest.get_or_insert_with(|| script.memory(row.at(network.size())));
         script.receive(child.rank, row.slice(buffer, 0, positions), slot);
         for site in sites {
-            let to = ByRank {
-                buffer: Buffer::Recv,
-                blocks: &call.blocks,
-            };
-            row.permute(
-                script,
-                network,
-                network.span(1, site),
-                ByPosition { buffer, origin: 0 },
-                to,
-                true,
-            );
+            row.to_ranks(script, call, network, network.span(1, site), buffer);
         }
     }
     let slot = Piece::whole(0).slot(Kind::Share);
@@ -234,11 +223,7 @@ fn take_part(
     }
     let buffer = *spare.get_or_insert_with(|| script.memory(row.at(network.size())));
     take(script, row.slice(buffer, 0, positions.clone()));
-    let to = ByRank {
-        buffer: Buffer::Recv,
-        blocks: &call.blocks,
-    };
-    row.permute(script, network, positions, ByPosition { buffer, origin: 0 }, to, true);
+    row.to_ranks(script, call, network, positions, buffer);
 }
 
 /// The own block of a process in the buffer that holds it when the call begins.

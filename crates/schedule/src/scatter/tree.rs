@@ -10,7 +10,7 @@
 //! | paper | multilevel-topology-aware-collectives 2002, section 3 (MPI_Scatter) |
 
 use crate::apart::Apart;
-use crate::row::{BlockRow, ByPosition, ByRank};
+use crate::row::BlockRow;
 use crate::script::{Kind, Piece, Script};
 use crate::step::{Buffer, Plan, Rank, Slice};
 use crate::straight::Straight;
@@ -139,18 +139,7 @@ fn send_by_rank(
         let row = &straight.row;
         let buffer = *rest.get_or_insert_with(|| script.memory(row.at(network.size())));
         for site in sites {
-            let from = ByRank {
-                buffer: Buffer::Send,
-                blocks: &call.blocks,
-            };
-            row.permute(
-                script,
-                network,
-                network.span(1, site),
-                ByPosition { buffer, origin: 0 },
-                from,
-                false,
-            );
+            row.from_ranks(script, call, network, network.span(1, site), buffer);
         }
         script.send(child.rank, row.slice(buffer, 0, positions), slot);
     }
@@ -217,17 +206,6 @@ fn give_part(
         return give(script, data);
     }
     let buffer = *spare.get_or_insert_with(|| script.memory(row.at(network.size())));
-    let from = ByRank {
-        buffer: Buffer::Send,
-        blocks: &call.blocks,
-    };
-    row.permute(
-        script,
-        network,
-        positions.clone(),
-        ByPosition { buffer, origin: 0 },
-        from,
-        false,
-    );
+    row.from_ranks(script, call, network, positions.clone(), buffer);
     give(script, row.slice(buffer, 0, positions));
 }
