@@ -140,8 +140,8 @@ impl SharedMemory for Piece {
     }
 
     fn memory(&self) -> WriteMemory {
-        // SAFETY: inside the mapping; the bytes are those of a window or of MPI_Alloc_mem, about which the program promises
-        // what MPI asks of it, until it frees that, which keeps this value.
+        // SAFETY: inside the mapping; the bytes are those of a window or of MPI_Alloc_mem, about which the program
+        // promises what MPI asks of it, until it frees that, which keeps this value.
         unsafe { WriteMemory::new(self.base.wrapping_add(self.start as usize), 0, self.bytes as isize) }
     }
 }
