@@ -109,7 +109,7 @@ struct Listening {
     launcher: Option<Launcher>,
     gate: Option<(Gate, Held)>,
     gates: Option<Arc<Gatekeeper>>,
-    memory: Option<Brought>,
+    memory: Option<Arc<Brought>>,
     has_launcher: bool,
 }
 
@@ -175,7 +175,7 @@ impl Reacher for Sockets {
             gate,
             gates: self.gates.clone(),
             launcher: self.launcher.clone(),
-            memory: shares.then(|| self.memory()).flatten(),
+            memory: shares.then(|| self.memory()).flatten().map(Arc::new),
             has_launcher: self.keeper.is_some(),
         }))
     }
@@ -366,24 +366,20 @@ impl Prepared for Listening {
             request: self.request.clone(),
             entry: self.entry.as_ref().map(|(entry, _)| entry.clone()),
             gate: self.gate.as_ref().map(|(gate, _)| gate.clone()),
-            memory: self.memory.as_ref().map(Brought::memory),
+            memory: self.memory.as_ref().map(|brought| brought.memory()),
         }
     }
 
-    fn start(mut self: Box<Self>, start: Start<'_>) -> Result<Started, Hindrance> {
-        let memory = self.memory.take();
+    fn keep(&self) -> Held {
+        Box::new(self.memory.clone())
+    }
+
+    fn start(self: Box<Self>, start: Start<'_>) -> Result<Started, Hindrance> {
         // Without a launcher nobody else tells of deaths.
         let grace = if self.has_launcher { GRACE } else { Duration::ZERO };
-        let shared = memory.as_ref().map(|memory| share(memory, &start, grace)).transpose();
-        let shared = match shared {
-            Ok(shared) => shared.flatten(),
-            Err(error) => {
-                return Err(Hindrance::Memory {
-                    why: said(error),
-                    kept: Box::new(memory),
-                });
-            }
-        };
+        let memory = self.memory.as_ref();
+        let shared = memory.map(|memory| share(memory, &start, grace)).transpose();
+        let shared = shared.map_err(|error| Hindrance::Memory(said(error)))?.flatten();
         let engine = start.engine;
         let node = shared.map(|shared| engine.add_transport(Box::new(shared))).transpose();
         let node = node.map_err(said)?;

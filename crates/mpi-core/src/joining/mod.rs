@@ -128,16 +128,17 @@ impl Side<'_, '_> {
     fn attempt(&mut self) -> Result<Option<Arc<Comm>>> {
         let world = self.world;
         let prepared = self.prepare();
+        // What others look at stays there until all have said what they have found. They may use what this process has
+        // brought even if it has nothing to start.
+        let kept = prepared.as_ref().ok().map(|prepared| prepared.keep());
         let ours = self.gather(prepared.as_ref().map(|prepared| prepared.contact()))?;
         let theirs = self.exchange(&ours)?;
         let (ours, theirs) = (decoded(&ours)?, decoded(&theirs)?);
         let joint = Joint::of(&ours, &theirs, name(world))?;
         let terms = self.terms(&joint, &ours, &theirs)?;
-        // What others look at stays there until all have said what they have found.
-        let mut kept = None;
         let begun = prepared
             .map_err(Verdict::Refused)
-            .and_then(|prepared| begin(world, &joint, &terms, prepared, &mut kept));
+            .and_then(|prepared| begin(world, &joint, &terms, prepared));
         let (mine, meeting) = match begun {
             Ok(meeting) => (Verdict::Fine, Some(meeting)),
             Err(verdict) => (verdict, None),
@@ -381,7 +382,6 @@ fn begin(
     joint: &Joint,
     terms: &Terms,
     prepared: Box<dyn Prepared>,
-    kept: &mut Option<Held>,
 ) -> std::result::Result<Arc<Meeting>, Verdict> {
     let refused = |why: String| Verdict::Refused(format!("{} of the two groups: {why}", joint.describe()));
     let Some(block) = Block::claim(&world.abroad().blocks, terms.block) else {
@@ -419,10 +419,7 @@ fn begin(
             authority: &terms.authority,
         };
         started = prepared.start(start).map_err(|hindrance| match hindrance {
-            Hindrance::Memory { why, kept: memory } => {
-                *kept = Some(memory);
-                Verdict::Apart(why)
-            }
+            Hindrance::Memory(why) => Verdict::Apart(why),
             Hindrance::Other(why) => refused(why),
         })?;
     }

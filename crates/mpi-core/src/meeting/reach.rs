@@ -125,6 +125,10 @@ pub trait Prepared {
     /// What others must know.
     fn contact(&self) -> Contact;
 
+    /// What others may be about to open, also where nothing is started here: it stays there as long as what is given is
+    /// kept.
+    fn keep(&self) -> Held;
+
     /// From now on the engine has transports to those that `reach` names.
     fn start(self: Box<Self>, start: Start<'_>) -> std::result::Result<Started, Hindrance>;
 }
@@ -132,12 +136,7 @@ pub trait Prepared {
 /// Why nothing can be started; sentences for people.
 pub enum Hindrance {
     /// Processes of one node cannot share memory: they can reach each other as those of different nodes do.
-    Memory {
-        /// Why.
-        why: String,
-        /// What others may be about to open, until all have heard of it.
-        kept: Held,
-    },
+    Memory(String),
     /// Anything else.
     Other(String),
 }

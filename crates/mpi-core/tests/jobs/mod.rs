@@ -111,6 +111,10 @@ impl Prepared for Ready {
         }
     }
 
+    fn keep(&self) -> Held {
+        Box::new(())
+    }
+
     fn start(self: Box<Self>, start: Start<'_>) -> std::result::Result<Started, Hindrance> {
         let count = start.places.places.len() as u32;
         let mut hub = self.0.hub.lock().expect("nobody panics");
