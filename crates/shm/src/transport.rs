@@ -360,9 +360,19 @@ impl Transport for ShmTransport {
     }
 
     fn meet(&mut self, peer: Peer, rank: u32) {
-        if let Some(slot) = self.met.as_ref().and_then(|met| met.slot_of(rank)) {
-            self.links[slot].peer = peer;
-            self.slots.add(peer, slot);
+        let Some(met) = &self.met else { return };
+        let Some(slot) = met.slot_of(rank) else { return };
+        // Nobody is lost before it is known: what has happened until now is looked at here.
+        let watched = met.vigil.tell_of(slot);
+        self.links[slot].peer = peer;
+        self.slots.add(peer, slot);
+        if let Err(error) = watched {
+            let why = format!("{}, on this node, cannot be watched: {error}", self.name_of(peer));
+            self.losses.push((slot, why));
+            self.chores = true;
+        }
+        if self.segment.block(self.slot).is_given_up(slot) {
+            self.is_given_up_by(slot);
         }
     }
 

@@ -51,13 +51,21 @@ impl Vigil {
         })
     }
 
-    /// From now on the process in `slot` is watched.
+    /// The process in `slot` is the one that has this number now. Its death is not told before [`Vigil::tell_of`].
     pub(crate) fn watch(&mut self, slot: usize, process: u32) -> Result<(), Errno> {
         let number = i32::try_from(process).ok().and_then(Pid::from_raw).ok_or(Errno::SRCH)?;
         let process = pidfd_open(number, PidfdFlags::empty())?;
-        epoll::add(&self.all, &process, EventData::new_u64(slot as u64), EventFlags::IN)?;
         self.living.push((slot, process));
         Ok(())
+    }
+
+    /// From now on it is told when the process in `slot` has ended, also if it has already. For one that is not watched
+    /// nothing happens.
+    pub(crate) fn tell_of(&self, slot: usize) -> Result<(), Errno> {
+        match self.living.iter().find(|(known, _)| *known == slot) {
+            Some((_, process)) => epoll::add(&self.all, process, EventData::new_u64(slot as u64), EventFlags::IN),
+            None => Ok(()),
+        }
     }
 
     /// Readable when the bell is, or when somebody has ended.

@@ -205,6 +205,52 @@ fn who_is_killed_is_lost_and_what_it_has_sent_counts() {
 }
 
 #[test]
+fn who_dies_before_it_is_known_is_lost_once_it_is_known() {
+    let mut own = brought(2);
+    let all = memories(&own);
+    let mut other = Idle::with(&all[1]);
+    let claimed = other.claim(&all[1]);
+    let mut first = enter(own.remove(0), &[all[0].clone(), claimed], 0, &[11]).expect("entered");
+    other.kill();
+    let _ = other.0.wait();
+    let mut seen = Seen::default();
+    assert!(first.arm(), "it is not told, and wakes nobody");
+    first.disarm();
+    for _ in 0..20_000 {
+        first.poll(&mut seen);
+    }
+    assert!(seen.lost.is_empty(), "{:?}", seen.lost);
+    first.meet(Peer::new(1), 11);
+    while seen.lost.is_empty() {
+        first.poll(&mut seen);
+    }
+    assert_eq!(seen.lost[0].0, Peer::new(1));
+}
+
+#[test]
+fn who_gives_this_process_up_before_it_is_known_is_lost_once_it_is_known() {
+    let own = brought(3);
+    let all = memories(&own);
+    let mut ends: Vec<ShmTransport> = own
+        .into_iter()
+        .enumerate()
+        .map(|(me, own)| enter(own, &all, me, &[]).expect("entered"))
+        .collect();
+    for other in [1, 2] {
+        ends[other].meet(Peer::new(0), 10);
+        ends[other].lose(Peer::new(0), "it takes nothing more");
+    }
+    let mut seen = Seen::default();
+    while ends[0].poll(&mut seen) {}
+    assert!(seen.lost.is_empty(), "{:?}", seen.lost);
+    // The third one stays unknown.
+    ends[0].meet(Peer::new(1), 11);
+    while ends[0].poll(&mut seen) {}
+    let lost: Vec<Peer> = seen.lost.iter().map(|(peer, _)| *peer).collect();
+    assert_eq!(lost, [Peer::new(1)]);
+}
+
+#[test]
 fn who_only_polls_hears_of_a_death_too() {
     let mut own = brought(2);
     let all = memories(&own);

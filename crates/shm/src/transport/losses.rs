@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Peers that are lost: what makes one so, how it learns of it, and when the engine is told.
 
-use isthmus_transport::{SendError, Sink};
+use isthmus_transport::{Peer, SendError, Sink};
 
 use super::{Blocked, ShmTransport};
 use crate::ring::PushError;
@@ -39,9 +39,10 @@ impl ShmTransport {
     }
 
     /// `slot` has given this process up.
-    fn is_given_up_by(&mut self, slot: usize) {
+    pub(super) fn is_given_up_by(&mut self, slot: usize) {
         let link = &self.links[slot];
-        if link.lost {
+        // In a meeting, who is not known yet is asked again when it is, and who stays unknown may say what it likes.
+        if link.lost || link.peer == Peer::NONE {
             return;
         }
         let text = format!(
