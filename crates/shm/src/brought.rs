@@ -10,8 +10,10 @@
 //!  0         header of a segment, without a number of processes, and then 16 bytes: the token
 //!  4096      as any segment for messages (see `segment`), once somebody has entered
 //! ```
-//! What others say of theirs is not believed. A descriptor of theirs is opened only if it is a file without a name, of
-//! this user, that cannot shrink, and that has the token; or the very pipe that they mean.
+//! What others say of theirs is not believed. Only a nameless file of this user is opened, and it is used only if it
+//! cannot shrink and has the token that was announced. Of other descriptors only a pipe with the announced inode
+//! number is opened. A member that gives false descriptors makes the others talk by TCP; one that repeats another
+//! member's only loses what is sent to it.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::PathBuf;
