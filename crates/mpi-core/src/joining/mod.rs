@@ -402,6 +402,9 @@ fn begin(
             return Err(refused("there is no certificate for it".to_owned()));
         };
         let is_new: Vec<bool> = known.peers.iter().map(Option::is_none).collect();
+        if let Some((reacher, why)) = reacher(world).zip(joint.apart(&is_new)) {
+            reacher.apart(&why);
+        }
         let (reaches, me) = (joint.reaches.clone(), joint.me);
         let start = Start {
             engine: world.engine(),

@@ -92,6 +92,20 @@ impl Joint {
         all
     }
 
+    /// Why this process shares no memory with those of its node that it gets to know, if there are any. By place,
+    /// who is new.
+    pub(crate) fn apart(&self, is_new: &[bool]) -> Option<String> {
+        let own = self.members[self.me as usize].memory.as_ref()?.node;
+        let is_there = |member: &Member| member.memory.as_ref().is_some_and(|memory| memory.node == own);
+        let meets = self
+            .members
+            .iter()
+            .zip(is_new)
+            .any(|(member, new)| *new && is_there(member));
+        let shares = self.reaches.nodes[self.me as usize].is_some();
+        (meets && !shares).then(|| format!("more than {MOST_ON_A_NODE} members of a meeting are on one node"))
+    }
+
     /// By number of a subjob of the table: how its own job calls its local area.
     pub(crate) fn areas(&self) -> Vec<String> {
         let mut areas = vec![String::new(); self.table.subjobs.len()];
@@ -278,6 +292,7 @@ mod tests {
             world: [world; 16],
             rank,
         };
+        member.representation = isthmus_wire::place::Representation(Representation::LOCAL.encode());
         member.memory = node.map(|node| Memory {
             node: [node; 48],
             process: rank,
@@ -317,5 +332,26 @@ mod tests {
         members.push(member(2, 1, Some(1)));
         let nodes = nodes(&members);
         assert_eq!(nodes.iter().flatten().count(), 1, "those of the other node");
+    }
+
+    #[test]
+    fn it_is_said_why_too_many_share_nothing() {
+        let most = MOST_ON_A_NODE as u32;
+        let offer = |members: Vec<Member>| Offer {
+            leader: 0,
+            members,
+            ..sample()
+        };
+        let joint = |count: u32| {
+            let ours = offer((0..count).map(|rank| member(1, rank, Some(1))).collect());
+            let theirs = offer(vec![member(2, 0, Some(1)), member(2, 1, Some(2))]);
+            let own = ours.members[0].name;
+            Joint::of(&ours, &theirs, own).expect("they meet")
+        };
+        let new = |place: u32| (0..most + 2).map(|at| at == place).collect::<Vec<bool>>();
+        assert_eq!(joint(most - 1).apart(&new(most - 1)), None, "few enough");
+        let why = joint(most).apart(&new(most)).expect("too many");
+        assert!(why.contains("512"), "{why}");
+        assert_eq!(joint(most).apart(&new(most + 1)), None, "who is new is on another node");
     }
 }
