@@ -144,8 +144,11 @@ impl Sockets {
 impl Sockets {
     /// Memory for a meeting; `None`: this process shares none.
     fn memory(&self) -> Option<Brought> {
-        let made = random().and_then(|token| Brought::new(token).map_err(said));
-        made.inspect_err(|why| self.apart(why)).ok()
+        let made = || {
+            let machine = isthmus_net::machine().ok_or("the system does not say which machine this is")?;
+            Brought::new(random()?, machine).map_err(said)
+        };
+        made().inspect_err(|why| self.apart(why)).ok()
     }
 }
 

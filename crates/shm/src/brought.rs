@@ -43,14 +43,14 @@ pub struct Brought {
 }
 
 impl Brought {
-    /// `token`: drawn by chance.
+    /// `token`: drawn by chance. `machine`: equal at processes of one kernel and one network.
     ///
     /// # Errors
     /// What the system has not: descriptors of processes (Linux 5.3), `/proc`, room.
-    pub fn new(token: [u8; 16]) -> Result<Self, ShmError> {
+    pub fn new(token: [u8; 16], machine: [u8; 32]) -> Result<Self, ShmError> {
         let path = PathBuf::from("for a meeting");
         let system = |doing, error| system(doing, &path, error);
-        let node = node().map_err(|e| system("find out which node this is, to make memory", e))?;
+        let node = node(machine).map_err(|e| system("find out which node this is, to make memory", e))?;
         // Without that nobody could tell that another one has died.
         pidfd_open(getpid(), PidfdFlags::empty())
             .map_err(|e| system("watch a process, to share memory with it,", e))?;
@@ -200,23 +200,23 @@ fn bell() -> Result<OwnedFd, Errno> {
     )
 }
 
-/// Equal at processes that may share memory: one kernel, one network, one numbering of processes, one user, one kind
-/// of processor and layout. Hosts of a testbed have networks of their own.
-fn node() -> Result<[u8; 48], Errno> {
-    let kernel = std::fs::read("/proc/sys/kernel/random/boot_id").map_err(|_| Errno::NOENT)?;
-    let digits: Vec<u8> = kernel.into_iter().filter(u8::is_ascii_hexdigit).collect();
-    let pairs = digits.chunks(2).filter_map(|pair| std::str::from_utf8(pair).ok());
-    let mut all: Vec<u8> = pairs.filter_map(|pair| u8::from_str_radix(pair, 16).ok()).collect();
-    all.resize(16, 0);
-    for space in ["net", "pid"] {
-        all.extend(rustix::fs::stat(format!("/proc/self/ns/{space}"))?.st_ino.to_ne_bytes());
-    }
+/// Equal at processes that may share memory: one machine, one numbering of processes, one user, one kind of processor
+/// and layout. Hosts of a testbed have networks of their own, so they are machines of their own.
+fn node(machine: [u8; 32]) -> Result<[u8; 48], Errno> {
+    let processes = rustix::fs::stat("/proc/self/ns/pid")?.st_ino;
     // Old systems have no namespaces of users.
     let users = rustix::fs::stat("/proc/self/ns/user").map_or(0, |found| found.st_ino);
-    all.extend(users.to_ne_bytes());
-    all.extend(rustix::process::geteuid().as_raw().to_ne_bytes());
-    all.extend((fingerprint(std::env::consts::ARCH) as u32 ^ VERSION).to_ne_bytes());
-    all.try_into().map_err(|_| Errno::INVAL)
+    let user = rustix::process::geteuid().as_raw();
+    let layout = fingerprint(std::env::consts::ARCH) as u32 ^ VERSION;
+    let mut node = [0; 48];
+    node[..32].copy_from_slice(&machine);
+    // The kernel numbers namespaces with 32 bits.
+    let words = [processes as u32, users as u32, user, layout];
+    let places = node[32..].chunks_exact_mut(4);
+    places
+        .zip(words)
+        .for_each(|(place, word)| place.copy_from_slice(&word.to_ne_bytes()));
+    Ok(node)
 }
 
 #[cfg(test)]
@@ -228,7 +228,18 @@ mod tests {
     }
 
     fn brought(token: u8) -> Brought {
-        Brought::new([token; 16]).expect("memory")
+        Brought::new([token; 16], [8; 32]).expect("memory")
+    }
+
+    #[test]
+    fn a_node_is_a_part_of_a_machine() {
+        let other = Brought::new([1; 16], [9; 32]).expect("memory");
+        assert_ne!(other.memory().node, brought(1).memory().node);
+        assert_ne!(
+            brought(1).memory().node[32..],
+            [0; 16],
+            "a user and what the system tells apart"
+        );
     }
 
     #[test]

@@ -34,7 +34,7 @@ impl Sink for Seen {
 
 fn brought(count: u8) -> Vec<Brought> {
     (0..count)
-        .map(|at| Brought::new([at + 1; 16]).expect("memory"))
+        .map(|at| Brought::new([at + 1; 16], [8; 32]).expect("memory"))
         .collect()
 }
 
@@ -128,7 +128,7 @@ fn only_those_who_got_to_know_each_other_talk() {
 fn who_is_left_out_enters_nothing() {
     let mut own = brought(2);
     let all = memories(&own);
-    let stranger = Brought::new([9; 16]).expect("memory");
+    let stranger = Brought::new([9; 16], [8; 32]).expect("memory");
     let first = enter(own.remove(0), &all, 0, &[]).expect("entered");
     // A place that somebody has already.
     assert!(matches!(enter(stranger, &all, 0, &[]), Err(ShmError::Taken { .. })));
