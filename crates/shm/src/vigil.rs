@@ -80,7 +80,7 @@ impl Vigil {
         self.polls % POLLS == 0
     }
 
-    /// Slots whose processes have ended, and of which nobody else has told meanwhile, each once.
+    /// Slots whose processes have ended and whose time is over, each once.
     pub(crate) fn ended(&mut self) -> Vec<usize> {
         let mut events = [const { MaybeUninit::<epoll::Event>::uninit() }; 16];
         let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
@@ -119,7 +119,7 @@ impl Vigil {
                 tv_nsec: left.subsec_nanos().into(),
             },
         };
-        // Without it, who waits hears it when something else comes.
+        // Cannot fail with these arguments.
         let _ = timerfd_settime(&self.alarm, TimerfdTimerFlags::empty(), &once);
     }
 }

@@ -259,7 +259,8 @@ pub trait Transport: Send {
     /// duplicate). `None`: nothing will ever arrive.
     fn descriptor(&self) -> Option<BorrowedFd<'_>>;
 
-    /// What was sent, and is sent next, leaves before this thread goes on, where another one would send it.
+    /// Pushes out what was sent, and the next message too, in the calling thread instead of leaving it to the
+    /// transport's own thread.
     fn urge(&mut self) {}
 
     /// Whether everything taken has been pushed out, or will be without further calls.
