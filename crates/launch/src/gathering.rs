@@ -11,6 +11,7 @@
 //! Whoever comes first gathers. Parts of one user find each other by the directory of worlds, or by a ticket. A part
 //! starts its own program, with its own sites, files and output; the coordinator sees its agents as it sees others.
 
+mod entering;
 mod joined;
 mod ticket;
 mod waiting;

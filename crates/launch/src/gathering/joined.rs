@@ -2,6 +2,7 @@
 //! A part that joins others: it runs the tasks of its own subjobs and passes on what they and the coordinator, which is
 //! in another part, say to each other. What its processes print and read stays here.
 
+use super::entering::{all_begin, enter, gone, nonsense, over, turned_away};
 use super::waiting::{self, standing};
 use super::ways::{Becomes, Ways};
 use crate::claims::MOST_OUTPUT;
@@ -13,7 +14,6 @@ use crate::inputs::Inputs;
 use crate::neighbours::Neighbours;
 use crate::output::Files;
 use crate::parts::door::{believe, dial};
-use crate::parts::here::{host, machine};
 use crate::parts::place;
 use crate::parts::stream::{LONGEST, receive, send};
 use crate::paths::Opening;
@@ -22,23 +22,20 @@ use crate::site::Site;
 use crate::staged::SiteContents;
 use crate::trace::{Clocks, TraceFile};
 use crate::{Options, Outcome, Session, coordinator};
-use isthmus_job::gathering::{WorldPart, come, renamed};
+use isthmus_job::gathering::{WorldPart, renamed};
 use isthmus_job::{Job, Subjob};
 use isthmus_reach::Access;
 use isthmus_wire::control::{Reply, Request};
-use isthmus_wire::gathering::{Begin, FromPart, Said, ToPart, VERSION};
+use isthmus_wire::gathering::{Begin, FromPart, Said, ToPart};
 use isthmus_wire::grid::{FromAgent, Reach, Stream, ToAgent};
 use isthmus_wire::port::PortName;
 use isthmus_wire::question::Question;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncWriteExt, DuplexStream, ReadHalf};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-/// How long whoever gathers may take to let this part in.
-const ADMISSION: Duration = Duration::from_secs(20);
 /// How long what was started here has to end once the job is over.
 const ENDING: Duration = Duration::from_secs(8);
 /// After so many interrupts this part does not wait for the others.
@@ -81,87 +78,6 @@ pub(super) async fn run(
     match Joined::new(job, options, console, begins, stream, events) {
         Ok((joined, reader)) => joined.run(reader, &mut happening).await,
         Err(outcome) => *outcome,
-    }
-}
-
-/// Shows the ticket; gives which part this is of how many.
-async fn enter(
-    job: &Job,
-    ticket: &PortName,
-    part: Option<&WorldPart>,
-    connected: Result<DuplexStream, String>,
-) -> Result<(DuplexStream, u32, u32), Outcome> {
-    let unreached = |why: String| Outcome {
-        unreached: true,
-        hint: "the part that was started first must still wait, and its machine be reached from here: ISTHMUS_ADDRESS \
-               there names the address, ISTHMUS_PORTS the ports"
-            .to_owned(),
-        ..Outcome::failure(format!("the other parts of the world are not reached: {why}"))
-    };
-    let mut stream = connected.map_err(unreached)?;
-    let knock = FromPart::Knock {
-        version: VERSION,
-        secret: ticket.secret,
-    };
-    let come = FromPart::Come(come(part, job, &host(), machine()));
-    let talked = async {
-        send(&mut stream, &knock.encode()).await?;
-        send(&mut stream, &come.encode()).await?;
-        receive(&mut stream, LONGEST).await
-    };
-    let body = match tokio::time::timeout(ADMISSION, talked).await {
-        Ok(Ok(body)) => body,
-        Ok(Err(error)) => return Err(unreached(format!("they have closed the connection ({error})"))),
-        Err(_) => return Err(unreached(format!("no answer for {} s", ADMISSION.as_secs()))),
-    };
-    match ToPart::decode(&body) {
-        Ok(ToPart::Admitted { part, of }) => Ok((stream, part, of)),
-        Ok(ToPart::Refused(why)) => Err(turned_away(&why)),
-        _ => Err(nonsense()),
-    }
-}
-
-fn turned_away(why: &str) -> Outcome {
-    Outcome::failure(format!(
-        "the other parts do not take this one: {}",
-        isthmus_reach::plain(why)
-    ))
-}
-
-fn nonsense() -> Outcome {
-    Outcome {
-        hint: "use the same isthmus for all parts".to_owned(),
-        ..Outcome::failure("whoever gathers the parts of the world sent nonsense".to_owned())
-    }
-}
-
-fn gone() -> Outcome {
-    Outcome::failure("the launcher of the part that was started first is gone, and the job with it".to_owned())
-}
-
-/// What each of our subjobs needs to begin, once all parts are there.
-async fn all_begin(stream: &mut DuplexStream, job: &Job) -> Result<Vec<Begin>, Outcome> {
-    let count = job.subjobs().len();
-    let mut begins = BTreeMap::new();
-    while begins.len() < count {
-        let body = receive(stream, LONGEST).await.map_err(|_| gone())?;
-        match ToPart::decode(&body) {
-            Ok(ToPart::Begin(begin)) if (begin.subjob as usize) < count => drop(begins.insert(begin.subjob, begin)),
-            Ok(ToPart::Refused(why)) => return Err(turned_away(&why)),
-            Ok(ToPart::Over { status, problem, hint }) => return Err(over(status, &problem, &hint)),
-            _ => return Err(nonsense()),
-        }
-    }
-    Ok(begins.into_values().collect())
-}
-
-fn over(status: i32, problem: &str, hint: &str) -> Outcome {
-    Outcome {
-        status,
-        began: true,
-        problem: Some(isthmus_reach::plain(problem)).filter(|text| !text.is_empty()),
-        hint: isthmus_reach::plain(hint),
-        ..Outcome::default()
     }
 }
 
