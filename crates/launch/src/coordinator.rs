@@ -53,26 +53,28 @@ const DEPARTING: Duration = Duration::from_secs(3);
 pub(crate) const SIGPIPE: u32 = 13;
 
 /// Runs a job.
-pub(crate) async fn run(job: Job, mut options: Options, console: Box<dyn Console>, gathered: Gathered) -> Outcome {
+pub(crate) async fn run(
+    job: Job,
+    mut options: Options,
+    console: Box<dyn Console>,
+    trace: Option<TraceFile>,
+    gathered: Gathered,
+) -> Outcome {
     let (sender, mut events) = mpsc::unbounded_channel();
     let mut session = options.session.take();
-    let (printer, credentials, name) = match prepare(&job, &options, session.as_mut(), &sender, console) {
-        Ok(parts) => parts,
-        Err(error) => return Outcome::failure(format!("cannot start the launcher: {error}")),
-    };
-    let crossings = match Crossings::new(&name, &job, &options) {
-        Ok(crossings) => crossings,
-        Err(error) => return Outcome::failure(format!("cannot start the launcher: {error}")),
+    let when = if gathered.is_empty() { When::Now } else { When::Wanted };
+    let prepared = prepare(&job, &options, session.as_mut(), &sender, console, trace, when);
+    let (printer, credentials, name, crossings, meeting) = match prepared {
+        Ok(prepared) => prepared,
+        Err(error) => {
+            let outcome = Outcome::unstarted(&error);
+            gathered.over(outcome.status, outcome.problem.as_deref(), "").await;
+            options.session = session;
+            return outcome.closing(options.unbegun());
+        }
     };
     let interrupts = sender.clone();
     gathered.hear_interrupts(move |signal| drop(interrupts.send(Event::Interrupt(signal))));
-    let meeting = options.meet.as_deref();
-    let when = if gathered.is_empty() { When::Now } else { When::Wanted };
-    let meeting = meeting.map(|host| Meeting::begin(host, &options.ssh, options.terminal, &sender, when));
-    let meeting = match meeting.transpose() {
-        Ok(meeting) => meeting,
-        Err(error) => return Outcome::failure(format!("cannot start the launcher: {error}")),
-    };
     let mut coordinator = Coordinator::new(
         (job, crossings, gathered, meeting),
         options,
@@ -91,7 +93,7 @@ pub(crate) async fn run(job: Job, mut options: Options, console: Box<dyn Console
     coordinator.finish(&mut events).await
 }
 
-type Parts = (Printer, Credentials, String);
+type Prepared = (Printer, Credentials, String, Crossings, Option<Meeting>);
 
 fn prepare(
     job: &Job,
@@ -99,7 +101,9 @@ fn prepare(
     mut session: Option<&mut Session>,
     events: &mpsc::UnboundedSender<Event>,
     console: Box<dyn Console>,
-) -> std::io::Result<Parts> {
+    trace: Option<TraceFile>,
+    when: When,
+) -> std::io::Result<Prepared> {
     listen_to_signals(events)?;
     let number = match &mut session {
         Some(session) => {
@@ -118,7 +122,6 @@ fn prepare(
     } else {
         files
     };
-    let trace = TraceFile::wanted(options.trace.as_deref())?;
     // Jobs over several sites are worth a picture. Without a place for a record there is none: `isthmus report` says
     // so.
     let subjobs: Vec<(&str, u32)> = job.subjobs().iter().map(|s| (s.site.as_str(), s.count)).collect();
@@ -127,7 +130,10 @@ fn prepare(
         None => Record::begin(s, &subjobs).ok(),
     });
     let printer = Printer::start(console, files, (trace, record), events.clone())?;
-    Ok((printer, credentials, name))
+    let crossings = Crossings::new(&name, job, options)?;
+    let meeting = options.meet.as_deref();
+    let meeting = meeting.map(|host| Meeting::begin(host, &options.ssh, options.terminal, events, when));
+    Ok((printer, credentials, name, crossings, meeting.transpose()?))
 }
 
 /// Makes events of the signals that this process gets.

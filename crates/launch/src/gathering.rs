@@ -11,6 +11,7 @@
 //! Whoever comes first gathers. Parts of one user find each other by the directory of worlds, or by a ticket. A part
 //! starts its own program, with its own sites, files and output; the coordinator sees its agents as it sees others.
 
+mod brings;
 mod entering;
 mod joined;
 mod ticket;
@@ -24,7 +25,9 @@ use crate::parts::door::{Came, Door, News};
 use crate::parts::here::{host, machine};
 use crate::parts::place::{self, Found};
 use crate::parts::{Gathered, Part};
+use crate::trace::TraceFile;
 use crate::{Options, Outcome, Session, control, coordinator};
+use brings::Brings;
 use isthmus_job::Job;
 use isthmus_job::gathering::{self, Gathering, WorldPart};
 use isthmus_stage::names::{Announced, announce};
@@ -43,57 +46,99 @@ pub enum World {
     Ticket(Box<PortName>, Option<WorldPart>),
 }
 
+/// What this part does once all are there.
+enum Role {
+    /// It came first: it runs the whole job.
+    Coordinates(Job, Box<Gathered>),
+    /// It takes part.
+    Joins(joined::Entered),
+}
+
 /// Runs a job, which may be a part of a world.
 pub(crate) async fn run(job: Job, mut options: Options, console: Box<dyn Console>) -> Outcome {
-    let Some(world) = options.world.take() else {
-        return coordinator::run(job, options, console, Gathered::default()).await;
+    let trace = match TraceFile::wanted(options.trace.as_deref()) {
+        Ok(trace) => trace,
+        Err(error) => return Outcome::unstarted(&error).closing(options.unbegun()),
     };
-    if let Err(error) = gathering::check(&job) {
-        return Outcome::refused(error);
+    let Some(world) = options.world.take() else {
+        return coordinator::run(job, options, console, trace, Gathered::default()).await;
+    };
+    let mut brings = Brings {
+        job,
+        options,
+        console,
+        trace,
+    };
+    match come_together(&mut brings, world).await {
+        Ok(Role::Coordinates(job, gathered)) => {
+            let Brings {
+                options,
+                console,
+                trace,
+                ..
+            } = brings;
+            coordinator::run(job, options, console, trace, *gathered).await
+        }
+        Ok(Role::Joins(entered)) => joined::run(brings, entered).await,
+        Err(outcome) => outcome.closing(brings.options.unbegun()),
     }
+}
+
+/// Until all parts are there.
+async fn come_together(brings: &mut Brings, world: World) -> Result<Role, Outcome> {
+    gathering::check(&brings.job).map_err(Outcome::refused)?;
     let part = match world {
-        World::Ticket(ticket, part) => return joined::run(job, options, console, &ticket, part, None).await,
-        World::Met(part, place) => return meet(job, options, console, part, &place).await,
+        World::Ticket(ticket, part) => return join(brings, &ticket, part, None).await,
+        World::Met(part, place) => return meet(brings, part, &place).await,
         World::Named(part) => part,
     };
-    let door = match Door::open() {
-        Ok(door) => door,
-        Err(error) => return Outcome::failure(format!("cannot wait for the other parts of the world: {error}")),
-    };
+    let door = Door::open().map_err(|error| no_door(&error))?;
     match announce(part.world.as_str(), &door.ticket.encode()) {
         Ok(Ok(announced)) => {
             let note = ticket::write(part.world.as_str(), &door.ticket);
             let others = other_machines(note.as_ref());
             let known = Known::Here(announced, note);
-            gather(job, options, console, part, door, known, &others).await
+            gather(brings, part, door, known, &others).await
         }
         Ok(Err(first)) => match PortName::decode(&first) {
-            Ok(ticket) => joined::run(job, options, console, &ticket, Some(part), None).await,
-            Err(why) => Outcome::failure(format!(
+            Ok(ticket) => join(brings, &ticket, Some(part), None).await,
+            Err(why) => Err(Outcome::failure(format!(
                 "what is known of the world '{}' is no ticket: {why}",
                 part.world
-            )),
+            ))),
         },
-        Err(error) => Outcome::failure(format!("the directory of worlds cannot be used: {error}")),
+        Err(error) => Err(Outcome::failure(format!(
+            "the directory of worlds cannot be used: {error}"
+        ))),
     }
 }
 
+fn no_door(error: &std::io::Error) -> Outcome {
+    Outcome::failure(format!("cannot wait for the other parts of the world: {error}"))
+}
+
+async fn join(
+    brings: &mut Brings,
+    ticket: &PortName,
+    part: Option<WorldPart>,
+    through: Option<&str>,
+) -> Result<Role, Outcome> {
+    joined::join(brings, ticket, part, through).await.map(Role::Joins)
+}
+
 /// The parts find each other at a place that all reach by ssh.
-async fn meet(job: Job, options: Options, console: Box<dyn Console>, part: WorldPart, place: &str) -> Outcome {
-    let door = match Door::open() {
-        Ok(door) => door,
-        Err(error) => return Outcome::failure(format!("cannot wait for the other parts of the world: {error}")),
-    };
-    match place::meet(&options, place, part.world.as_str(), &door.ticket).await {
+async fn meet(brings: &mut Brings, part: WorldPart, place: &str) -> Result<Role, Outcome> {
+    let door = Door::open().map_err(|error| no_door(&error))?;
+    match place::meet(&brings.options, place, part.world.as_str(), &door.ticket).await {
         Ok(Found::First(held)) => {
             let others = format!(" --meet {place}, on any machine");
-            gather(job, options, console, part, door, Known::There(held), &others).await
+            gather(brings, part, door, Known::There(held), &others).await
         }
-        Ok(Found::Ticket(ticket)) => joined::run(job, options, console, &ticket, Some(part), Some(place)).await,
-        Err(why) => Outcome {
+        Ok(Found::Ticket(ticket)) => join(brings, &ticket, Some(part), Some(place)).await,
+        Err(why) => Err(Outcome {
             unreached: true,
             ..Outcome::failure(format!("the parts of the world cannot meet at '{place}': {why}"))
-        },
+        }),
     }
 }
 
@@ -119,39 +164,37 @@ impl Known {
     }
 }
 
-/// Waits for the other parts, then coordinates all of them. `others`: how they are started, for people.
+/// Waits for the other parts, to coordinate all of them. `others`: how they are started, for people.
 async fn gather(
-    job: Job,
-    mut options: Options,
-    mut console: Box<dyn Console>,
+    brings: &mut Brings,
     world: WorldPart,
     door: Door,
     known: Known,
     others: &str,
-) -> Outcome {
-    let own = gathering::come(Some(&world), &job, &host(), machine());
+) -> Result<Role, Outcome> {
+    let Brings {
+        job, options, console, ..
+    } = brings;
+    let own = gathering::come(Some(&world), job, &host(), machine());
     let mut gathering = Gathering::new(world.clone(), own);
     console.notice(&waits(&world, &gathering.missing(), others));
-    waiting::leave_terminal(&mut options, console.as_mut());
+    waiting::leave_terminal(options, console.as_mut());
     let (events, mut happening) = mpsc::unbounded_channel();
     let lent = options.session.as_ref().and_then(Session::lend_listener);
     let lent = lent.map(|listener| control::serve(listener, events.clone()));
     let lent = coordinator::listen_to_signals(&events).and_then(|()| lent.transpose());
-    let answering_commands = match lent {
-        Ok(task) => task,
-        Err(error) => return Outcome::failure(format!("cannot start the launcher: {error}")),
-    };
+    let answering_commands = lent.map_err(|error| Outcome::unstarted(&error))?;
     let (tell, mut news) = mpsc::unbounded_channel();
     let answering = door.serve(tell.clone());
     let mut parts: BTreeMap<u32, Part> = BTreeMap::new();
     while !gathering.missing().is_empty() {
         tokio::select! {
-            signal = waiting::interrupted(&job, &mut happening) => {
+            signal = waiting::interrupted(job, &mut happening) => {
                 let why = format!("part {} on {} was interrupted", world.part, host());
                 for part in parts.into_values() {
                     part.refuse(&why).await;
                 }
-                return Outcome::interrupted(signal);
+                return Err(Outcome::interrupted(signal));
             },
             Some(news) = news.recv() => match news {
                 News::Came(came) => let_in(&mut gathering, &mut parts, *came, &tell, console.as_mut(), &world).await,
@@ -169,19 +212,20 @@ async fn gather(
     // Whoever coordinates answers now.
     answering_commands.into_iter().for_each(|task| task.abort());
     let held = known.complete().await;
-    let (job, places) = match gathering.job(&job) {
+    let (job, places) = match gathering.job(job) {
         Ok(whole) => whole,
         Err(error) => {
             for part in parts.into_values() {
                 part.refuse(&error.problem).await;
             }
-            return Outcome::refused(error);
+            return Err(Outcome::refused(error));
         }
     };
     // What was described is numbered otherwise.
     options.described = Vec::new();
     let host = |part| gathering.host(part).to_owned();
-    coordinator::run(job, options, console, Gathered::new(parts, &places, host).through(held)).await
+    let gathered = Gathered::new(parts, &places, host).through(held);
+    Ok(Role::Coordinates(job, Box::new(gathered)))
 }
 
 async fn let_in(

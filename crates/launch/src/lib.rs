@@ -137,6 +137,11 @@ impl Options {
     pub(crate) fn agents_silence(&self) -> Duration {
         self.silence + self.silence / 2
     }
+
+    /// The place of a job that ends before this launcher has begun. What an earlier one has left stays for others.
+    fn unbegun(&mut self) -> Option<Session> {
+        self.session.take().filter(|_| self.held.is_none())
+    }
 }
 
 /// How a job ended.
@@ -163,14 +168,14 @@ pub struct Outcome {
 }
 
 /// Runs a job to its end. Nothing of it is left when this returns, short of a site that cannot be reached any more.
-pub fn run(job: Job, options: Options, console: impl Console) -> Outcome {
+pub fn run(job: Job, mut options: Options, console: impl Console) -> Outcome {
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build()
     {
         Ok(runtime) => runtime,
-        Err(error) => return Outcome::failure(format!("cannot start the launcher: {error}")),
+        Err(error) => return Outcome::unstarted(&error).closing(options.unbegun()),
     };
     let outcome = runtime.block_on(gathering::run(job, options, Box::new(console)));
     // A read of standard input may hang for ever in a thread of its own; nobody waits for it.
@@ -212,5 +217,18 @@ impl Outcome {
             problem: Some(problem),
             ..Self::default()
         }
+    }
+
+    /// The launcher itself lacks something.
+    fn unstarted(error: &std::io::Error) -> Self {
+        Self::failure(format!("cannot start the launcher: {error}"))
+    }
+
+    /// The job has ended so: whoever asks for it later is told.
+    fn closing(self, session: Option<Session>) -> Self {
+        if let Some(session) = session {
+            session.close(self.status, self.problem.as_deref(), &self.hint);
+        }
+        self
     }
 }

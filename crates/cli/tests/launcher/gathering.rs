@@ -226,6 +226,27 @@ fn parts_in_the_background_answer_while_they_wait_and_keep_what_they_print() {
     let listed = String::from_utf8(ask("ps --long").output).unwrap();
     assert!(listed.contains(&first) && listed.contains("waiting"), "{listed}");
     assert_eq!(ask(&format!("kill {first}")).code(), Some(0));
+    let attached = ask(&format!("attach {first}"));
+    assert_eq!(attached.code(), Some(143), "{attached:?}");
+    assert!(attached.errors.contains("this part was interrupted"), "{attached:?}");
+    bench.assert_clean();
+    // So is one that has joined, and one whose first part leaves.
+    let (first, left) = (
+        in_background(&bench, "1of3", "finish"),
+        in_background(&bench, "2of3", "finish"),
+    );
+    assert_eq!(ask(&format!("kill {left}")).code(), Some(0));
+    let second = in_background(&bench, "3of3", "finish");
+    assert_eq!(ask(&format!("kill {first}")).code(), Some(0));
+    for (part, code, why) in [
+        (left, 143, "this part was interrupted"),
+        (first, 143, "this part was interrupted"),
+        (second, 1, "was interrupted"),
+    ] {
+        let attached = ask(&format!("attach {part}"));
+        assert_eq!(attached.code(), Some(code), "{attached:?}");
+        assert!(attached.errors.contains(why), "{attached:?}");
+    }
     bench.assert_clean();
     // One command after the other, and no terminal.
     let parts = ["2of2", "1of2"].map(|which| in_background(&bench, which, "finish"));
@@ -257,6 +278,10 @@ fn what_parts_cannot_have_is_refused_by_name() {
         (
             "join - --detach -n 1",
             "a ticket that is typed cannot be read in the background",
+        ),
+        (
+            "run --detach --world ocean=1of2 --trace nowhere/trace -n 1",
+            "--trace: cannot write 'nowhere/trace'",
         ),
         (
             "run --world ocean=1of2 --site home:1,mpi",

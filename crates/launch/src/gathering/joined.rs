@@ -2,11 +2,12 @@
 //! A part that joins others: it runs the tasks of its own subjobs and passes on what they and the coordinator, which is
 //! in another part, say to each other. What its processes print and read stays here.
 
+use super::brings::Brings;
 use super::entering::{all_begin, enter, gone, nonsense, over, turned_away};
 use super::waiting::{self, standing};
 use super::ways::{Becomes, Ways};
 use crate::claims::MOST_OUTPUT;
-use crate::console::{Console, Print, Printer};
+use crate::console::{Print, Printer};
 use crate::directories::Directories;
 use crate::emptying::{self, Tell};
 use crate::happening::{Event, SiteEvent};
@@ -20,10 +21,10 @@ use crate::paths::Opening;
 use crate::shared::Shared;
 use crate::site::Site;
 use crate::staged::SiteContents;
-use crate::trace::{Clocks, TraceFile};
-use crate::{Options, Outcome, Session, coordinator};
+use crate::trace::Clocks;
+use crate::{Outcome, coordinator};
+use isthmus_job::Subjob;
 use isthmus_job::gathering::{WorldPart, renamed};
-use isthmus_job::{Job, Subjob};
 use isthmus_reach::Access;
 use isthmus_wire::control::{Reply, Request};
 use isthmus_wire::gathering::{Begin, FromPart, Said, ToPart};
@@ -41,44 +42,64 @@ const ENDING: Duration = Duration::from_secs(8);
 /// After so many interrupts this part does not wait for the others.
 const INSISTING: u32 = 3;
 
-/// Joins those that wait where the ticket says, directly or `through` a place that ssh reaches, and takes part until
-/// the job is over.
-pub(super) async fn run(
-    job: Job,
-    mut options: Options,
-    mut console: Box<dyn Console>,
+/// A part that was let in, and whose others are all there.
+pub(super) struct Entered {
+    begins: Vec<Begin>,
+    stream: DuplexStream,
+    events: mpsc::UnboundedSender<Event>,
+    happening: mpsc::UnboundedReceiver<Event>,
+}
+
+/// Joins those that wait where the ticket says, directly or `through` a place that ssh reaches, and waits until all
+/// parts are there.
+pub(super) async fn join(
+    brings: &mut Brings,
     ticket: &PortName,
     part: Option<WorldPart>,
     through: Option<&str>,
-) -> Outcome {
+) -> Result<Entered, Outcome> {
+    let Brings {
+        job, options, console, ..
+    } = brings;
     let connected = match through {
         None => dial(ticket).await,
-        Some(place) => place::through(&options, place, ticket).and_then(|stream| believe(stream, ticket)),
+        Some(place) => place::through(options, place, ticket).and_then(|stream| believe(stream, ticket)),
     };
-    let (mut stream, number, of) = match enter(&job, ticket, part.as_ref(), connected).await {
-        Ok(entered) => entered,
-        Err(outcome) => return outcome,
-    };
+    let (mut stream, number, of) = enter(job, ticket, part.as_ref(), connected).await?;
     console.notice(&format!(
         "part {number} of {of} has joined the others; they begin when all are there"
     ));
-    waiting::leave_terminal(&mut options, console.as_mut());
+    waiting::leave_terminal(options, console.as_mut());
     let (events, mut happening) = mpsc::unbounded_channel();
-    if let Err(error) = coordinator::listen_to_signals(&events).and_then(|()| waiting::serve(&mut options, &events)) {
-        return Outcome::failure(format!("cannot start the launcher: {error}"));
-    }
+    coordinator::listen_to_signals(&events)
+        .and_then(|()| waiting::serve(options, &events))
+        .map_err(|error| Outcome::unstarted(&error))?;
     let begins = tokio::select! {
-        begins = all_begin(&mut stream, &job) => begins,
-        signal = waiting::interrupted(&job, &mut happening) => return Outcome::interrupted(signal),
+        begins = all_begin(&mut stream, job) => begins?,
+        signal = waiting::interrupted(job, &mut happening) => return Err(Outcome::interrupted(signal)),
     };
-    let begins = match begins {
-        Ok(begins) => begins,
-        Err(outcome) => return outcome,
-    };
-    match Joined::new(job, options, console, begins, stream, events) {
+    Ok(Entered {
+        begins,
+        stream,
+        events,
+        happening,
+    })
+}
+
+/// Takes part until the job is over.
+pub(super) async fn run(mut brings: Brings, entered: Entered) -> Outcome {
+    let Entered {
+        begins,
+        stream,
+        events,
+        mut happening,
+    } = entered;
+    let session = brings.options.session.take();
+    let outcome = match Joined::new(brings, begins, stream, events) {
         Ok((joined, reader)) => joined.run(reader, &mut happening).await,
         Err(outcome) => *outcome,
-    }
+    };
+    outcome.closing(session)
 }
 
 /// One of our subjobs.
@@ -116,7 +137,6 @@ struct Joined {
     inputs: Inputs,
     out: mpsc::UnboundedSender<Vec<u8>>,
     events: mpsc::UnboundedSender<Event>,
-    session: Option<Session>,
     /// Through the host at which jobs meet.
     ways: Ways,
     interrupts: u32,
@@ -128,14 +148,18 @@ struct Joined {
 
 impl Joined {
     fn new(
-        job: Job,
-        mut options: Options,
-        console: Box<dyn Console>,
+        brings: Brings,
         begins: Vec<Begin>,
         stream: DuplexStream,
         events: mpsc::UnboundedSender<Event>,
     ) -> Result<(Self, ReadHalf<DuplexStream>), Box<Outcome>> {
-        let cannot = |error: std::io::Error| Box::new(Outcome::failure(format!("cannot start the launcher: {error}")));
+        let cannot = |error: std::io::Error| Box::new(Outcome::unstarted(&error));
+        let Brings {
+            job,
+            mut options,
+            console,
+            trace,
+        } = brings;
         let subjobs: Option<Vec<Subjob>> = begins.iter().map(|begin| renamed(&job, begin)).collect();
         let (Some(subjobs), Some(one)) = (subjobs, begins.first()) else {
             return Err(Box::new(nonsense()));
@@ -143,10 +167,8 @@ impl Joined {
         if let Err(error) = job.with_subjobs(subjobs.clone()) {
             return Err(Box::new(Outcome::refused(error)));
         }
-        let session = options.session.take();
         let name = one.job.strip_prefix("isthmus-").unwrap_or(&one.job);
         let files = Files::new(name, &options.directory, options.output.clone(), &subjobs);
-        let trace = TraceFile::wanted(options.trace.as_deref()).map_err(cannot)?;
         let printer = Printer::start(console, files, (trace, None), events.clone()).map_err(cannot)?;
         options.silence = Duration::from_secs(u64::from(one.silence));
         let mut inputs = Inputs::new(options.input);
@@ -178,7 +200,6 @@ impl Joined {
             inputs,
             out,
             events,
-            session,
             ways,
             interrupts: 0,
             verdict: None,
@@ -466,9 +487,6 @@ impl Joined {
                 () = self.printer.finished() => break,
                 Some(event) = events.recv() => if let Event::Interrupt(_) | Event::PrintFailed = event { break },
             }
-        }
-        if let Some(session) = self.session {
-            session.close(outcome.status, outcome.problem.as_deref(), &outcome.hint);
         }
         self.ways.end().await;
         self.shared.access.close();
