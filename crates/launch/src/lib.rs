@@ -65,6 +65,7 @@ pub use input::InputTo;
 pub use isthmus_job::coallocation::State;
 pub use isthmus_wire::grid::Stream;
 pub use links::{LinkOptions, LinkReport, Sighting, believe, cache_file, now, read_cache, site_name, write_cache};
+pub use meeting::can_meet_at;
 pub use output::OutputPattern;
 pub use progress::{Progress, expected};
 pub use session::Session;

@@ -24,9 +24,11 @@ pub(crate) use beyond::{Spot, spot};
 use client::{Client, Line, hash};
 use crossing::Crossings;
 use door::Door;
+use isthmus_job::JobError;
+use isthmus_reach::plain;
 use isthmus_stage::content::hex;
 use isthmus_stage::guarded::{Guarded, random};
-use isthmus_wire::entry::{Entry, is_host};
+use isthmus_wire::entry::{Entry, MAX_HOST, is_host};
 use isthmus_wire::gate::Key;
 use isthmus_wire::question::{Ask, Kind, Refusal, Said, Scope};
 use std::collections::{BTreeSet, HashMap};
@@ -60,7 +62,22 @@ pub(crate) enum When {
     Wanted,
 }
 
-/// The coordinator's side of it.
+/// Whether jobs can meet at a host that is called so.
+///
+/// # Errors
+/// What has to be otherwise.
+pub fn can_meet_at(host: &str) -> Result<(), JobError> {
+    if is_host(host) {
+        return Ok(());
+    }
+    let problem = format!(
+        "--meet '{}': it has to be an ssh destination of at most {MAX_HOST} letters, digits and signs as in user@host",
+        plain(host)
+    );
+    Err(JobError::new(problem).hint("give the host a short name in ~/.ssh/config"))
+}
+
+/// The launcher's side of it.
 pub(crate) struct Meeting {
     wishes: mpsc::UnboundedSender<Wish>,
     task: JoinHandle<()>,
@@ -76,13 +93,7 @@ impl Meeting {
         events: &mpsc::UnboundedSender<Event>,
         when: When,
     ) -> std::io::Result<Self> {
-        if !is_host(host) {
-            return Err(std::io::Error::other(format!(
-                "--meet '{host}': it has to be an ssh destination of at most {} letters, digits and signs as in \
-                 user@host; give the host a short name in ~/.ssh/config",
-                isthmus_wire::entry::MAX_HOST
-            )));
-        }
+        can_meet_at(host).map_err(|error| std::io::Error::other(error.problem))?;
         let Some(directory) = isthmus_reach::sharing::directory() else {
             return Err(std::io::Error::other(
                 "--meet needs a private directory below /tmp or XDG_RUNTIME_DIR for a socket of ssh, and none can be made",

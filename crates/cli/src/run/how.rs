@@ -6,7 +6,7 @@ use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, ValueEnum};
 use isthmus_job::gathering::WorldPart;
 use isthmus_job::{Contact, JobError};
-use isthmus_launch::World;
+use isthmus_launch::{World, can_meet_at};
 use isthmus_wire::port::PortName;
 
 /// What concerns the launcher and not the job.
@@ -178,7 +178,8 @@ impl Launch {
             .transpose()?
         {
             None => Ok(None),
-            Some(Contact::Ssh(host)) => Ok(Some(host)),
+            // In a world this would be found when all parts are there, and end all of them.
+            Some(Contact::Ssh(host)) => can_meet_at(&host).map(|()| Some(host)),
             Some(_) => {
                 let error = JobError::new("--meet names the host at which jobs meet, and not this machine");
                 Err(error.hint("write --meet HOST as for ssh; all of the jobs must reach it"))

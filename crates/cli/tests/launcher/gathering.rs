@@ -284,6 +284,10 @@ fn what_parts_cannot_have_is_refused_by_name() {
             "--trace: cannot write 'nowhere/trace'",
         ),
         (
+            "run --world ocean=1of2 --meet a-name-that-is-far-too-long-for-what-processes-tell-each-other.example.org -n 1",
+            "it has to be an ssh destination of at most 63 letters",
+        ),
+        (
             "run --world ocean=1of2 --site home:1,mpi",
             "cannot run on the machine's own MPI",
         ),
