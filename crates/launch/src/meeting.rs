@@ -16,10 +16,11 @@ mod beyond;
 mod client;
 mod crossing;
 mod door;
+mod ways;
 
 use crate::happening::{Event, Met, Process};
 use crate::proving::prove;
-use beyond::{Beyond, Inside, Port, There};
+use beyond::{Beyond, Inside, Port, There, without_ways};
 pub(crate) use beyond::{Spot, spot};
 use client::{Client, Line, hash};
 use crossing::Crossings;
@@ -415,9 +416,7 @@ impl Keeper {
             Ok(()) => Ok(Port::There(Arc::new(there))),
             Err(why) => {
                 if self.without.insert(site.destination.clone()) {
-                    self.tell(format!(
-                        "{why}; its processes are reached by other jobs directly, or not at all"
-                    ));
+                    self.tell(without_ways(&why));
                 }
                 Err(Refusal::new(Kind::Unable, why))
             }

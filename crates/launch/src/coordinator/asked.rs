@@ -106,27 +106,16 @@ fn consider(job: &mut Coordinator, by: Process, number: u64, ask: Ask) -> Option
 
 /// About ways through the host at which jobs meet: the host answers, or why there are none.
 fn cross(job: &mut Coordinator, by: Process, number: u64, ask: Ask) -> Option<Result<Said, Refusal>> {
-    match (place(job, by.0), &job.meeting) {
-        (Ok(spot), Some(meeting)) => {
-            meeting.ask(by, number, ask, spot);
-            None
-        }
-        (Err(why), Some(_)) => {
-            // Who opens a port is reached directly perhaps, so this is no error of its call.
-            if matches!(ask, Ask::Enter { .. }) && job.beyond_meeting.insert(by.0) {
-                let notice = format!(
-                    "{}; its processes are reached by other jobs directly, or not at all",
-                    why.why
-                );
-                job.printer.notice(notice);
-            }
-            Some(Err(why))
-        }
-        (_, None) => Some(Err(Refusal::new(
-            Kind::Unable,
-            "this job meets others at no host (--meet)",
-        ))),
+    let spot = place(job, by.0);
+    let Some(meeting) = &job.meeting else {
+        let why = "this job meets others at no host (--meet)";
+        return Some(Err(Refusal::new(Kind::Unable, why)));
+    };
+    let (why, notice) = meeting.ask_way(by, number, ask, spot, &mut job.beyond_meeting).err()?;
+    if let Some(notice) = notice {
+        job.printer.notice(notice);
     }
+    Some(Err(why))
 }
 
 /// About an agreement: who is told what.

@@ -10,7 +10,7 @@ use crate::shared::Shared;
 use isthmus_job::Subjob;
 use isthmus_wire::gateway::FromGateway;
 use isthmus_wire::question::{Answer, Ask, Kind, MAX_OPEN, Question, Refusal};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use tokio::sync::mpsc;
 
 /// The host, as a part has it.
@@ -19,8 +19,8 @@ pub(super) struct Ways {
     answering: Asked,
     /// Ports of gateways that agents of this part have.
     gateways: BTreeMap<usize, u16>,
-    /// The user was told that nodes of a site are not reached.
-    told: bool,
+    /// Sites whose processes are not reached, of which the user was told.
+    told: BTreeSet<usize>,
 }
 
 /// What becomes of a question.
@@ -44,7 +44,7 @@ impl Ways {
             meeting: host.map(begin).transpose()?,
             answering: Asked::default(),
             gateways: BTreeMap::new(),
-            told: false,
+            told: BTreeSet::new(),
         })
     }
 
@@ -67,24 +67,16 @@ impl Ways {
             Worth::Answered(answer) => return Becomes::Taken(Some(answer)),
             Worth::TooMany => return Becomes::TooMany(format!("it asked more than {MAX_OPEN} questions at a time")),
         }
-        match self.spot(shared, all, by.0) {
-            Ok(spot) => {
-                meeting.ask(by, number, ask, spot);
-                Becomes::Taken(None)
-            }
-            Err(why) => {
-                let notice = format!(
-                    "{}; its processes are reached by other jobs directly, or not at all",
-                    why.why
-                );
-                let said = Err(why);
-                let answer = Answer { number, said };
-                self.answering.answer(by, &answer);
-                match std::mem::replace(&mut self.told, true) {
-                    true => Becomes::Taken(Some(answer)),
-                    false => Becomes::Refused(answer, notice),
-                }
-            }
+        let spot = self.spot(shared, all, by.0);
+        let Err((why, notice)) = meeting.ask_way(by, number, ask, spot, &mut self.told) else {
+            return Becomes::Taken(None);
+        };
+        let said = Err(why);
+        let answer = Answer { number, said };
+        self.answering.answer(by, &answer);
+        match notice {
+            None => Becomes::Taken(Some(answer)),
+            Some(notice) => Becomes::Refused(answer, notice),
         }
     }
 

@@ -108,6 +108,11 @@ pub(crate) fn spot(access: &Arc<Access>, subjob: &Subjob, gateway: Option<(&Cont
     })
 }
 
+/// That a site's processes have no ways through the host, for people.
+pub(crate) fn without_ways(why: &str) -> String {
+    format!("{why}; its processes are reached by other jobs directly, or not at all")
+}
+
 /// Where a process listens.
 #[derive(Clone, Debug)]
 pub(super) struct Inside {
