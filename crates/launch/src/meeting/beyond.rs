@@ -90,6 +90,13 @@ pub(crate) fn spot(access: &Arc<Access>, subjob: &Subjob, gateway: Option<(&Cont
         })),
         Contact::Part(_) => None,
     };
+    if let Contact::Part(_) = subjob.contact {
+        let why = format!(
+            "site '{}' belongs to another part, whose launcher has no --meet; give it there too",
+            subjob.site
+        );
+        return Err(Refusal::new(Kind::Unable, why));
+    }
     let spot = match (&subjob.allocation, gateway) {
         (None, _) => at(&subjob.contact).map(|at| Spot { at, gateway: None }),
         (Some(_), Some((contact, port))) => at(contact).map(|at| Spot {
@@ -101,7 +108,7 @@ pub(crate) fn spot(access: &Arc<Access>, subjob: &Subjob, gateway: Option<(&Cont
     spot.ok_or_else(|| {
         let why = format!(
             "ways through the host at which jobs meet lead to nodes of a scheduler by the gateway of their site, and site \
-             '{}' has none that this launcher reaches (leave out path=direct)",
+             '{}' has none that this launcher reaches: path=direct forbids it, or it belongs to another part",
             subjob.site
         );
         Refusal::new(Kind::Unable, why)
@@ -218,6 +225,33 @@ async fn one_way(from: impl AsyncRead + Unpin, mut to: impl AsyncWrite + Unpin) 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use isthmus_job::transfer::Transfers;
+
+    #[test]
+    fn a_site_of_another_part_has_its_ways_by_the_launcher_of_that_part() {
+        let site = |contact| Subjob {
+            site: "lab".to_owned(),
+            contact,
+            count: 1,
+            lan: "lab".to_owned(),
+            sections: Vec::new(),
+            environment: Vec::new(),
+            directory: None,
+            allocation: None,
+            forks: false,
+            stage: true,
+            requests: Vec::new(),
+            setup: Vec::new(),
+            files: Transfers::default(),
+        };
+        let access = Arc::new(Access::new(Path::new("/bin/true"), "ssh", false));
+        assert!(spot(&access, &site(Contact::Home), None).is_ok_and(|spot| spot.at.is_none()));
+        // Whatever gateway its local area has.
+        for gateway in [None, Some((&Contact::Home, 7))] {
+            let refused = spot(&access, &site(Contact::Part(2)), gateway).expect_err("it is not ours");
+            assert!(refused.why.contains("'lab' belongs to another part"), "{refused:?}");
+        }
+    }
 
     #[test]
     fn the_client_that_has_the_connection_is_asked_and_its_refusal_is_told() {
