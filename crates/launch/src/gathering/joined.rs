@@ -28,9 +28,10 @@ use isthmus_job::gathering::{WorldPart, renamed};
 use isthmus_reach::Access;
 use isthmus_wire::control::{Reply, Request};
 use isthmus_wire::gathering::{Begin, FromPart, Said, ToPart};
-use isthmus_wire::grid::{FromAgent, Reach, Stream, ToAgent};
+use isthmus_wire::grid::{FromAgent, NodeProcesses, Reach, Stream, ToAgent};
 use isthmus_wire::port::PortName;
 use isthmus_wire::question::Question;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncWriteExt, DuplexStream, ReadHalf};
@@ -111,8 +112,7 @@ struct Own {
     started: bool,
     open: bool,
     unprinted: usize,
-    /// Its host, and how far its clock is from ours, for a trace.
-    host: String,
+    /// How far its clock is from ours, for a trace.
     clocks: Clocks,
 }
 
@@ -244,7 +244,6 @@ impl Joined {
             started: false,
             open: true,
             unprinted: 0,
-            host: String::new(),
             clocks: Clocks::default(),
         });
         tokio::spawn(site.run(queue));
@@ -338,10 +337,7 @@ impl Joined {
             SiteEvent::Progress => Said::Progress,
             SiteEvent::Staging(how) => Said::Staging(how),
             SiteEvent::Serving => Said::Serving,
-            SiteEvent::Hello(hello) => {
-                self.own[site].host.clone_from(&hello.host);
-                message(&FromAgent::Hello(*hello))
-            }
+            SiteEvent::Hello(hello) => message(&FromAgent::Hello(*hello)),
             SiteEvent::Notice(text) => {
                 self.printer.notice_of(&self.subjobs[site].site, &text);
                 return;
@@ -367,9 +363,9 @@ impl Joined {
                     FromAgent::Exited(exits) => exits.iter().for_each(|(index, _)| self.ways.forget((site, *index))),
                     _ => {}
                 }
-                if let FromAgent::Started(_) = &told {
+                if let FromAgent::Started(parts) = &told {
                     self.own[site].started = true;
-                    self.name_traced(site);
+                    self.name_traced(site, parts);
                     let runs = |site: usize| self.own[site].started;
                     self.inputs.start(site, runs, &self.events);
                 }
@@ -427,12 +423,11 @@ impl Joined {
     }
 
     /// The processes of a subjob have begun, for a trace.
-    fn name_traced(&self, site: usize) {
+    fn name_traced(&self, site: usize, parts: &[NodeProcesses]) {
         if self.shared.options.trace.is_some() {
             let (own, subjob) = (&self.own[site], &self.subjobs[site]);
-            let all =
-                (0..subjob.count).map(|index| (own.first.saturating_add(index), subjob.site.clone(), own.host.clone()));
-            self.printer.print(Print::Traced(all.collect()));
+            let ranks = own.first..own.first.saturating_add(subjob.count);
+            self.printer.print(Print::Traced(traced(ranks, &subjob.site, parts)));
         }
     }
 
@@ -518,6 +513,15 @@ impl Own {
     }
 }
 
+/// Rank, site and host of processes that have begun in these parts.
+fn traced(ranks: Range<u32>, site: &str, parts: &[NodeProcesses]) -> Vec<(u32, String, String)> {
+    let hosts = parts
+        .iter()
+        .flat_map(|part| std::iter::repeat_n(&part.host, part.processes as usize));
+    let all = ranks.zip(hosts);
+    all.map(|(rank, host)| (rank, site.to_owned(), host.clone())).collect()
+}
+
 fn message(message: &FromAgent) -> Said {
     // Without the length that it has on a stream of its own.
     Said::Message(message.encode().split_off(4))
@@ -530,4 +534,22 @@ async fn write(mut writer: tokio::io::WriteHalf<DuplexStream>, mut queue: mpsc::
         }
     }
     let _ = writer.shutdown().await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_traced_process_has_the_name_of_its_node() {
+        let part = |host: &str, processes| NodeProcesses {
+            host: host.to_owned(),
+            addresses: Vec::new(),
+            processors: 0,
+            processes,
+        };
+        let named = traced(4..7, "lab", &[part("n1", 2), part("n2", 1)]);
+        let hosts: Vec<(u32, &str)> = named.iter().map(|(rank, _, host)| (*rank, host.as_str())).collect();
+        assert_eq!(hosts, [(4, "n1"), (5, "n1"), (6, "n2")]);
+    }
 }
