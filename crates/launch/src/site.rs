@@ -463,12 +463,9 @@ impl Site {
         } = link;
         let writing = async {
             loop {
-                let bytes = tokio::select! {
-                    biased;
-                    bytes = commands.recv() => bytes,
-                    Some(piece) = last.recv() => Some(piece.take()),
+                let Some(bytes) = next_bytes(&mut commands, &mut last).await else {
+                    break;
                 };
-                let Some(bytes) = bytes else { break };
                 if writer.write_all(&bytes).await.is_err() || writer.flush().await.is_err() {
                     break;
                 }
@@ -517,6 +514,18 @@ impl Site {
             }
             Some(failure) => client.explain(failure).await,
         }
+    }
+}
+
+/// What an agent is told next: what comes `last` waits until nothing else is to be told.
+async fn next_bytes(
+    commands: &mut mpsc::UnboundedReceiver<Vec<u8>>,
+    last: &mut mpsc::UnboundedReceiver<Piece>,
+) -> Option<Vec<u8>> {
+    tokio::select! {
+        biased;
+        bytes = commands.recv() => bytes,
+        Some(piece) = last.recv() => Some(piece.take()),
     }
 }
 

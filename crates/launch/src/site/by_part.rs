@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The task of a subjob whose launcher is another part.
 
-use super::{Site, broken};
+use super::{Site, broken, next_bytes};
 use crate::claims::Claims;
 use crate::happening::SiteEvent;
 use crate::parts::Line;
@@ -28,11 +28,7 @@ impl Site {
         let (out, subjob) = (line.out.clone(), line.index);
         let writing = async {
             loop {
-                let bytes = tokio::select! {
-                    biased;
-                    bytes = commands.recv() => bytes,
-                    Some(piece) = last.recv() => Some(piece.take()),
-                };
+                let bytes = next_bytes(&mut commands, &mut last).await;
                 // Without the length that it has on a stream of its own.
                 let Some(message) = bytes.and_then(|bytes| Some(bytes.get(4..)?.to_vec())) else {
                     break;
