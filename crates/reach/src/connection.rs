@@ -3,6 +3,7 @@
 
 use crate::asking;
 use crate::bootstrap::{self, Noise};
+use crate::client::QUIET;
 use crate::failure::{Failure, plain};
 use crate::sharing::Access;
 use isthmus_job::Contact;
@@ -308,12 +309,7 @@ fn home(access: &Access, verb: &Verb) -> Command {
 /// and goes on through the connection.
 fn ssh(destination: &str, access: &Access, shared: Vec<String>, script: &str) -> Command {
     let mut command = Command::new("/bin/sh");
-    command.args([
-        "-c",
-        r#"trap "" HUP INT QUIT TERM TSTP USR1 USR2; set -f; exec $0 "$@""#,
-        &access.ssh,
-        "-T",
-    ]);
+    command.args(["-c", QUIET, &access.ssh, "-T"]);
     if !access.has_terminal() {
         command.args(["-o", "BatchMode=yes"]);
     }

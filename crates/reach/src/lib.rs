@@ -10,11 +10,13 @@
 //!  staging              what a site needs
 //!  service              one request, one answer
 //!  connection           our binary at the other end (bootstrap) of a client (sharing, asking)
+//!  client               what all have in common who start the ssh client
 //! ```
 #![forbid(unsafe_code)]
 
 pub mod asking;
 mod bootstrap;
+pub mod client;
 pub mod connection;
 mod failure;
 pub mod fetch;

@@ -6,6 +6,7 @@
 //! them. A client that is not OpenSSH gets no options of it.
 
 use crate::asking::Asking;
+use crate::client::QUIET;
 use crate::failure::Failure;
 use crate::masters;
 use crate::plain;
@@ -123,11 +124,7 @@ impl Access {
     pub async fn tell_client(&self, destination: &str, words: &[&str]) -> Result<String, String> {
         let shared = self.sharing.options(self, destination).await;
         let telling = Command::new("/bin/sh")
-            .args([
-                "-c",
-                r#"trap "" HUP INT QUIT TERM TSTP USR1 USR2; set -f; exec $0 "$@""#,
-                &self.ssh,
-            ])
+            .args(["-c", QUIET, &self.ssh])
             .args(shared)
             .args(words)
             .args(["--", destination])

@@ -2,6 +2,7 @@
 //! The ssh client that is connected with the host at which jobs meet: its shell keeps names, its server listens for
 //! other jobs, and further clients use its connection.
 
+use isthmus_reach::client::{QUIET, allocated};
 use isthmus_reach::plain;
 use isthmus_stage::content::Hasher;
 use isthmus_stage::keyring::{self, Key};
@@ -14,8 +15,6 @@ use tokio::sync::mpsc;
 
 /// What the shell begins its lines with: login scripts may print something else.
 const MARK: &str = "isthmus-meet ";
-/// How the ssh client says which port the server has chosen.
-const ALLOCATED: &str = "Allocated port ";
 /// Longest line of either.
 const LONGEST: u64 = 32 << 10;
 /// How long a client may take that only tells the first one something.
@@ -161,8 +160,8 @@ impl Client {
             let mut ready = None;
             while self.port == 0 || ready.is_none() {
                 tokio::select! {
-                    Some(text) = complaints.recv() => match text.strip_prefix(ALLOCATED) {
-                        Some(rest) => self.port = rest.split(' ').next().and_then(|port| port.parse().ok()).unwrap_or(0),
+                    Some(text) = complaints.recv() => match allocated(&text) {
+                        Some(port) => self.port = port,
                         None if said.len() < 8 => said.push(text),
                         None => {}
                     },
@@ -243,12 +242,7 @@ impl Client {
         let mut command = Command::new("/bin/sh");
         let control = self.control().to_string_lossy().replace('%', "%%");
         command
-            .args([
-                "-c",
-                r#"trap "" HUP INT QUIT TERM TSTP USR1 USR2; set -f; exec $0 "$@""#,
-                &self.ssh,
-                "-T",
-            ])
+            .args(["-c", QUIET, &self.ssh, "-T"])
             .arg("-o")
             .arg(format!("ControlPath={control}"))
             .args([

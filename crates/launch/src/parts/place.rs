@@ -11,6 +11,7 @@
 //! ```
 
 use crate::Options;
+use isthmus_reach::client::{QUIET, allocated};
 use isthmus_reach::plain;
 use isthmus_wire::port::PortName;
 use std::process::Stdio;
@@ -21,8 +22,6 @@ use tokio::sync::oneshot;
 
 /// What the shell begins its answer with: login scripts may print before that.
 const MARK: &str = "isthmus-meet ";
-/// How the ssh client says which port the server has chosen.
-const ALLOCATED: &str = "Allocated port ";
 /// Most bytes of what is printed before the answer, and of what the client says.
 const MOST: u64 = 64 << 10;
 
@@ -151,12 +150,7 @@ fn ssh(options: &Options, words: &[&str]) -> Command {
         "ConnectTimeout=20",
     ];
     command
-        .args([
-            "-c",
-            r#"trap "" HUP INT QUIT TERM TSTP USR1 USR2; set -f; exec $0 "$@""#,
-            &options.ssh,
-            "-T",
-        ])
+        .args(["-c", QUIET, &options.ssh, "-T"])
         .args(own)
         .args(words)
         .stdin(Stdio::piped())
@@ -173,9 +167,7 @@ async fn listen(errors: ChildStderr, chosen: oneshot::Sender<u16>, said: Arc<Mut
     let mut chosen = Some(chosen);
     let mut lines = BufReader::new(errors.take(MOST)).lines();
     while let Ok(Some(line)) = lines.next_line().await {
-        let port = line
-            .strip_prefix(ALLOCATED)
-            .and_then(|rest| rest.split(' ').next()?.parse().ok());
+        let port = allocated(&line);
         match port.zip(chosen.take_if(|_| port.is_some())) {
             Some((port, chosen)) => drop(chosen.send(port)),
             None => {
