@@ -3,7 +3,7 @@
 
 /// Script of a shell that becomes the client, which is its `$0`, in words that the shell splits: the client ignores what
 /// a terminal, a shell or a time limit sends to the whole process group.
-pub const QUIET: &str = r#"trap "" HUP INT QUIT TERM TSTP USR1 USR2; set -f; exec $0 "$@""#;
+pub const SHIELDED: &str = r#"trap "" HUP INT QUIT TERM TSTP USR1 USR2; set -f; exec $0 "$@""#;
 
 /// How the client says which port the server has chosen.
 const ALLOCATED: &str = "Allocated port ";

@@ -3,7 +3,7 @@
 
 use crate::asking;
 use crate::bootstrap::{self, Noise};
-use crate::client::QUIET;
+use crate::client::SHIELDED;
 use crate::failure::{Failure, plain};
 use crate::sharing::Access;
 use isthmus_job::Contact;
@@ -309,7 +309,7 @@ fn home(access: &Access, verb: &Verb) -> Command {
 /// and goes on through the connection.
 fn ssh(destination: &str, access: &Access, shared: Vec<String>, script: &str) -> Command {
     let mut command = Command::new("/bin/sh");
-    command.args(["-c", QUIET, &access.ssh, "-T"]);
+    command.args(["-c", SHIELDED, &access.ssh, "-T"]);
     if !access.has_terminal() {
         command.args(["-o", "BatchMode=yes"]);
     }

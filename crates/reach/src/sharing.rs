@@ -6,7 +6,7 @@
 //! them. A client that is not OpenSSH gets no options of it.
 
 use crate::asking::Asking;
-use crate::client::QUIET;
+use crate::client::SHIELDED;
 use crate::failure::Failure;
 use crate::masters;
 use crate::plain;
@@ -124,7 +124,7 @@ impl Access {
     pub async fn tell_client(&self, destination: &str, words: &[&str]) -> Result<String, String> {
         let shared = self.sharing.options(self, destination).await;
         let telling = Command::new("/bin/sh")
-            .args(["-c", QUIET, &self.ssh])
+            .args(["-c", SHIELDED, &self.ssh])
             .args(shared)
             .args(words)
             .args(["--", destination])

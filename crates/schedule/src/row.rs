@@ -114,7 +114,7 @@ impl BlockRow {
     }
 
     /// Copies blocks from a buffer that has the row to where the call has them in the end, by rank.
-    pub(crate) fn to_ranks(
+    pub(crate) fn copy_to_ranks(
         &self,
         script: &mut Script,
         call: &Call,
@@ -130,7 +130,7 @@ impl BlockRow {
     }
 
     /// Copies blocks from where the call has them at its begin, by rank, to a buffer that has the row.
-    pub(crate) fn from_ranks(
+    pub(crate) fn copy_from_ranks(
         &self,
         script: &mut Script,
         call: &Call,

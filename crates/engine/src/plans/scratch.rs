@@ -43,6 +43,8 @@ impl Spare {
 
 #[cfg(test)]
 mod tests {
+    use isthmus_datatype::raw::ReadMemory;
+
     use super::*;
 
     #[test]
@@ -69,21 +71,27 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_keeps_its_memory_until_it_has_left() {
+    fn what_is_read_keeps_its_memory_until_it_has_left() {
         let mut spare = Spare::default();
-        let message = |byte| SendBuffer::owned(vec![byte; 2 * LEAST].into());
-        let all_are = |copy: &SendBuffer, byte| {
-            let same = |bytes: &[u8]| bytes.iter().all(|b| *b == byte);
-            copy.memory().is_some_and(|memory| memory.with(0, 2 * LEAST, same))
+        let size = 2 * LEAST as isize;
+        let mut copy = |byte| {
+            let memory = spare.take(0, size).expect("memory");
+            memory.memory().write(0, &[byte; 2 * LEAST]);
+            let reading = memory.reading();
+            spare.give_back(memory);
+            reading
         };
-        let (first, second) = (spare.copied(message(1)), spare.copied(message(2)));
+        let all_are = |copy: &ReadMemory, byte| {
+            let same = |bytes: &[u8]| bytes.iter().all(|b| *b == byte);
+            copy.with(0, 2 * LEAST, same)
+        };
+        let (first, second) = (copy(1), copy(2));
         assert!(all_are(&first, 1) && all_are(&second, 2));
-        let place = first.memory().map(|memory| memory.address());
+        let place = first.address();
         drop(first);
-        let third = spare.copied(message(3));
-        assert_eq!(third.memory().map(|memory| memory.address()), place, "used again");
+        let third = copy(3);
+        assert_eq!(third.address(), place, "used again");
         assert!(all_are(&second, 2) && all_are(&third, 3));
-        assert_eq!(spare.copied(SendBuffer::EMPTY).length(), 0);
     }
 
     #[test]

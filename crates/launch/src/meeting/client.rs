@@ -2,7 +2,7 @@
 //! The ssh client that is connected with the host at which jobs meet: its shell keeps names, its server listens for
 //! other jobs, and further clients use its connection.
 
-use isthmus_reach::client::{QUIET, allocated};
+use isthmus_reach::client::{SHIELDED, allocated};
 use isthmus_reach::plain;
 use isthmus_stage::content::Hasher;
 use isthmus_stage::keyring::{self, Key};
@@ -242,7 +242,7 @@ impl Client {
         let mut command = Command::new("/bin/sh");
         let control = self.control().to_string_lossy().replace('%', "%%");
         command
-            .args(["-c", QUIET, &self.ssh, "-T"])
+            .args(["-c", SHIELDED, &self.ssh, "-T"])
             .arg("-o")
             .arg(format!("ControlPath={control}"))
             .args([

@@ -11,7 +11,7 @@
 //! ```
 
 use crate::Options;
-use isthmus_reach::client::{QUIET, allocated};
+use isthmus_reach::client::{SHIELDED, allocated};
 use isthmus_reach::plain;
 use isthmus_wire::port::PortName;
 use std::process::Stdio;
@@ -150,7 +150,7 @@ fn ssh(options: &Options, words: &[&str]) -> Command {
         "ConnectTimeout=20",
     ];
     command
-        .args(["-c", QUIET, &options.ssh, "-T"])
+        .args(["-c", SHIELDED, &options.ssh, "-T"])
         .args(own)
         .args(words)
         .stdin(Stdio::piped())

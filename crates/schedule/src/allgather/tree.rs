@@ -57,7 +57,7 @@ pub(super) fn plan(call: &Call, network: &Arc<Network>, me: Rank, strategy: &Str
     } else {
         let all = script.memory(row.at(network.size()));
         bring(&mut script, network, me, (&row, call.unit_bytes), own, all, strategy);
-        row.to_ranks(&mut script, call, network, 0..network.size(), all);
+        row.copy_to_ranks(&mut script, call, network, 0..network.size(), all);
     }
     Box::new(script)
 }

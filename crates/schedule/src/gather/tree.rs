@@ -177,7 +177,7 @@ fn receive_by_rank(
         let buffer = *rest.get_or_insert_with(|| script.memory(row.at(network.size())));
         script.receive(child.rank, row.slice(buffer, 0, positions), slot);
         for site in sites {
-            row.to_ranks(script, call, network, network.span(1, site), buffer);
+            row.copy_to_ranks(script, call, network, network.span(1, site), buffer);
         }
     }
     let slot = Piece::whole(0).slot(Kind::Share);
@@ -223,7 +223,7 @@ fn take_part(
     }
     let buffer = *spare.get_or_insert_with(|| script.memory(row.at(network.size())));
     take(script, row.slice(buffer, 0, positions.clone()));
-    row.to_ranks(script, call, network, positions, buffer);
+    row.copy_to_ranks(script, call, network, positions, buffer);
 }
 
 /// The own block of a process in the buffer that holds it when the call begins.

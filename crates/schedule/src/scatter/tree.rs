@@ -139,7 +139,7 @@ fn send_by_rank(
         let row = &straight.row;
         let buffer = *rest.get_or_insert_with(|| script.memory(row.at(network.size())));
         for site in sites {
-            row.from_ranks(script, call, network, network.span(1, site), buffer);
+            row.copy_from_ranks(script, call, network, network.span(1, site), buffer);
         }
         script.send(child.rank, row.slice(buffer, 0, positions), slot);
     }
@@ -206,6 +206,6 @@ fn give_part(
         return give(script, data);
     }
     let buffer = *spare.get_or_insert_with(|| script.memory(row.at(network.size())));
-    row.from_ranks(script, call, network, positions.clone(), buffer);
+    row.copy_from_ranks(script, call, network, positions.clone(), buffer);
     give(script, row.slice(buffer, 0, positions));
 }
