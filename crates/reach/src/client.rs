@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What all who start the system's ssh client have in common.
 
-/// Script of a shell that becomes the client, which is its `$0`, in words that the shell splits: the client ignores what
-/// a terminal, a shell or a time limit sends to the whole process group.
+/// Script of a shell that becomes the client: the client ignores what a terminal, a shell or a time limit sends to the
+/// whole process group. The command of the client is the shell's `$0`, and is split into words.
 pub const SHIELDED: &str = r#"trap "" HUP INT QUIT TERM TSTP USR1 USR2; set -f; exec $0 "$@""#;
 
 /// How the client says which port the server has chosen.
