@@ -3,13 +3,13 @@
 
 use std::sync::Arc;
 
-use isthmus_transport::{Copied, Job, Peer, Processes, Rates, Transport, Tuning as Traffic};
+use isthmus_transport::{Copied, Job, Peer, Processes, Rates, Tuning as Traffic};
 
 use crate::base::requests::{Kept, Owned, Owner};
-use crate::machine::{Machine, Port};
+use crate::machine::Port;
 use crate::p2p::loss::end;
 use crate::p2p::state::gauges;
-use crate::p2p::{Core, State, Task};
+use crate::p2p::{Core, Task};
 use crate::tools::Tools;
 use crate::{Completion, EngineError, Gauges, Members, Operation, Request, Tuning};
 
@@ -252,40 +252,7 @@ impl Core {
         }
     }
 
-    /// Whether all transports say yes; all are asked.
-    pub(crate) fn each_transport(&mut self, mut ask: impl FnMut(&mut dyn Transport, &mut State) -> bool) -> bool {
-        let mut all = true;
-        for transport in &mut self.transports {
-            all &= ask(&mut **transport, &mut self.state);
-        }
-        all
-    }
-
-    // ---- machines that have registered themselves -----------------------------------------------------------------
-
-    /// Asks a machine, if it is there.
-    pub(crate) fn with_machine<T>(
-        &mut self,
-        number: u8,
-        ask: impl FnOnce(&mut dyn Machine, &mut Self) -> T,
-    ) -> Option<T> {
-        let mut machine = self.state.machines_mut().take(number)?;
-        let answer = ask(&mut *machine, self);
-        self.state.machines_mut().put(number, machine);
-        Some(answer)
-    }
-
-    /// Whether one of them says yes; all are asked.
-    #[inline]
-    pub(crate) fn each_machine(&mut self, mut ask: impl FnMut(&mut dyn Machine, &mut Self) -> bool) -> bool {
-        let mut any = false;
-        let mut at = 0;
-        while let Some(number) = self.state.machines().number(at) {
-            any |= self.with_machine(number, &mut ask).unwrap_or(false);
-            at += 1;
-        }
-        any
-    }
+    // ---- machines -------------------------------------------------------------------------------------------------
 
     /// What the machine with this number acts through. What it sends leaves at once, or with the next progress.
     pub fn port(&mut self, number: u8) -> Port<'_> {

@@ -8,7 +8,7 @@ use isthmus_datatype::Representation;
 use isthmus_transport::native::Native;
 use isthmus_transport::{Job, Peer, Processes, Transport};
 
-use crate::activity::Running;
+use crate::base::activity::{Activity, Running};
 use crate::base::peers::Acquaintance;
 use crate::base::request::CompletedPart;
 use crate::base::requests::Owner;
@@ -16,13 +16,15 @@ use crate::base::retired;
 use crate::base::work::Work;
 use crate::groups::meeting::Groups;
 use crate::machine::{Machine, Port};
+use crate::machines::Machines;
+use crate::mismatch::Host;
 use crate::mismatch::asking::give_up;
 use crate::p2p::Core;
 use crate::p2p::State;
+use crate::p2p::arrivals::Arrivals;
 use crate::p2p::cancel::{ask_no_longer, let_go, set_aside};
 use crate::p2p::long::answer_request;
 use crate::p2p::loss::goes_on;
-use crate::p2p::loss::{forget_losses, served_by};
 use crate::p2p::queue::control;
 use crate::p2p::revoke::end_messages;
 use crate::p2p::send::{flush, start_data};
@@ -30,7 +32,7 @@ use crate::p2p::state::represent;
 use crate::partitioned::Partitioned;
 use crate::plans::{Hands, Plans};
 use crate::vendor::Vendor;
-use crate::{Channel, EngineError};
+use crate::{Channel, EngineError, Request};
 
 /// Everything an engine is made of.
 pub struct Setup {
@@ -76,7 +78,8 @@ pub struct Engine {
     pub(super) vendor: Vendor,
     pub(super) plans: Plans,
     pub(super) partitioned: Partitioned,
-    pub(super) activities: Vec<Running>,
+    pub(super) machines: Machines,
+    activities: Vec<Running<Self>>,
 }
 
 impl Deref for Engine {
@@ -125,6 +128,7 @@ impl Engine {
             vendor: Vendor::default(),
             plans: Plans::default(),
             partitioned: Partitioned::default(),
+            machines: Machines::default(),
             activities: Vec::new(),
         }
     }
@@ -196,7 +200,7 @@ impl Engine {
     /// A machine of another room takes part from now on: frames of the kind
     /// [`Protocol`](isthmus_wire::frame::Kind::Protocol) with this number are its own.
     pub fn register(&mut self, protocol: u8, machine: Box<dyn Machine>) {
-        self.core.state.machines_mut().add(protocol, machine);
+        self.machines.add(protocol, machine);
     }
 
     // ---- progress -------------------------------------------------------------------------------------------------
@@ -206,8 +210,10 @@ impl Engine {
     pub fn progress(&mut self) -> bool {
         let (plans, mut hands) = plans!(self);
         let mut any = plans.advance(&mut hands);
-        for transport in &mut self.core.transports {
-            any |= transport.poll(&mut self.core.state);
+        let Core { transports, state } = &mut self.core;
+        let mut arrivals = Arrivals::at(state, &mut self.machines);
+        for transport in transports {
+            any |= transport.poll(&mut arrivals);
         }
         if !self.groups.is_idle() {
             any |= self.groups.advance(&mut self.core);
@@ -224,8 +230,10 @@ impl Engine {
         if !self.core.state.asked().is_empty() {
             any |= ask_no_longer(&mut self.core);
         }
-        if !self.core.state.machines().is_empty() {
-            any |= self.core.each_machine(|machine, core| machine.advance(core));
+        if !self.machines.is_empty() {
+            any |= self
+                .machines
+                .each(&mut self.core, |machine, core| machine.advance(core));
         }
         if !self.activities.is_empty() {
             any |= self.advance_activities();
@@ -240,12 +248,44 @@ impl Engine {
     /// are until a thread of the user makes progress.
     pub(crate) fn progress_without_callbacks(&mut self) {
         self.core.state.set_foreign(true);
-        for transport in &mut self.core.transports {
-            transport.poll(&mut self.core.state);
+        let Core { transports, state } = &mut self.core;
+        let mut arrivals = Arrivals::at(state, &mut self.machines);
+        for transport in transports {
+            transport.poll(&mut arrivals);
         }
         self.groups.advance(&mut self.core);
         self.progress_of_others();
         self.core.state.set_foreign(false);
+    }
+
+    /// Starts an activity; its completion is that of the request.
+    pub fn start_activity(&mut self, activity: Box<dyn Activity<Self>>) -> Request {
+        let request = self.user_request();
+        let mut running = Running::new(request, activity);
+        match running.advance(self, false) {
+            Some(completion) => self.complete_user(request, completion),
+            None => self.activities.push(running),
+        }
+        self.work();
+        request
+    }
+
+    /// Lets all of them go on; true if anything happened.
+    fn advance_activities(&mut self) -> bool {
+        let before = self.core.state.events();
+        let foreign = self.core.state.is_foreign();
+        // Those that are started meanwhile come behind the others.
+        let all = std::mem::take(&mut self.activities);
+        let mut left = Vec::with_capacity(all.len());
+        for mut running in all {
+            match running.advance(self, foreign) {
+                Some(completion) => self.complete_user(running.request(), completion),
+                None => left.push(running),
+            }
+        }
+        left.append(&mut self.activities);
+        self.activities = left;
+        before != self.core.state.events()
     }
 
     /// Ends operations in messages whose members do not all take part.
@@ -276,7 +316,7 @@ impl Engine {
         let peer = state.direct().next_look().and_then(|peer| state.peer(peer));
         match peer.and_then(|peer| transports.get_mut(peer.route() as usize)) {
             Some(transport) => {
-                let any = transport.poll(state);
+                let any = transport.poll(&mut Arrivals::at(state, &mut self.machines));
                 any | self.work()
             }
             None => self.progress(),
@@ -299,29 +339,9 @@ impl Engine {
     pub(crate) fn arm_transports(&mut self) -> bool {
         self.core.transports.iter_mut().all(|transport| transport.arm())
             && self.groups.may_sleep(&mut self.core)
-            && !self.core.each_machine(|machine, core| !machine.may_sleep(core))
-    }
-
-    // ---- the end --------------------------------------------------------------------------------------------------
-
-    /// Whether all sends are pushed out, so that this process may leave MPI alone for a while. Call it with
-    /// [`crate::Shared::wait`], which makes progress. `unanswered`: messages that nobody has received yet do not count.
-    pub fn is_flushed(&mut self, unanswered: bool) -> bool {
-        has_left(self, unanswered) && self.core.transports.iter().all(|transport| transport.is_flushed())
-    }
-
-    /// Before the end, called repeatedly (with [`crate::Shared::wait`]) until true: all sends have left and arrived as
-    /// far as transports know. This process wants nothing any more; others still may, so it goes on making progress
-    /// until all have come here. Messages that nobody has received yet do not keep it from ending: whoever receives
-    /// one does so before it comes here itself.
-    pub fn settle(&mut self) -> bool {
-        has_left(self, true) && self.core.each_transport(|transport, state| transport.settle(state))
-    }
-
-    /// Orderly end, called repeatedly (with [`crate::Shared::wait`]) until true, when all processes have settled:
-    /// transports closed. What is [`unreceived`] then stays so.
-    pub fn close(&mut self) -> bool {
-        has_left(self, true) && self.core.each_transport(|transport, state| transport.close(state))
+            && !self
+                .machines
+                .each(&mut self.core, |machine, core| !machine.may_sleep(core))
     }
 
     // ---- work -----------------------------------------------------------------------------------------------------
@@ -350,11 +370,11 @@ impl Engine {
             Work::Part(part) => self.completed(part),
             Work::Sent(outcome) => {
                 core.state.happened();
-                core.with_machine(outcome.number(), |machine, core| {
-                    let number = outcome.number();
+                let number = outcome.number();
+                if let Some(machine) = self.machines.find(number) {
                     let (peer, name, sent) = outcome.told();
                     machine.sent(&mut core.port(number), peer, name, sent);
-                });
+                }
             }
             Work::Revoked(channel) => revoke(self, &channel),
             Work::Gone(peer) => {
@@ -363,7 +383,7 @@ impl Engine {
                 }
                 let core = &mut self.core;
                 self.groups.lose(core, peer);
-                core.each_machine(|machine, core| {
+                self.machines.each(core, |machine, core| {
                     machine.lose(core, peer);
                     false
                 });
@@ -390,22 +410,13 @@ impl Engine {
             }
             Some(Owner::Partitioned) => self.partitioned.completed(&mut self.core, part),
             Some(Owner::Registered(number)) => {
-                self.core
-                    .with_machine(number, |machine, core| machine.completed(core, part));
+                if let Some(machine) = self.machines.find(number) {
+                    machine.completed(&mut self.core, part);
+                }
             }
             Some(Owner::Groups | Owner::Vendor) | None => {}
         }
     }
-}
-
-/// Whether all sends are over, or (`unanswered`) wait for nothing but their receivers' answers.
-fn has_left(engine: &mut Engine, unanswered: bool) -> bool {
-    engine.work();
-    engine.vendor.advance(&mut engine.core);
-    let requests = engine.core.state.requests();
-    let ours = requests.sends() == 0 || (unanswered && requests.sends() == requests.unanswered().count());
-    let ours = ours && !engine.core.state.has_outgoing();
-    ours && (unanswered || engine.vendor.is_flushed()) && !engine.core.each_machine(|machine, _| !machine.is_flushed())
 }
 
 /// Ends operations that others take for something else.
@@ -414,7 +425,7 @@ fn end_at_odds(engine: &mut Engine) {
     while let Some(found) = engine.core.state.agreement_mut().next() {
         match engine.plans.at_odds(&engine.core.state, &found) {
             Some(Ok(at_odds)) => {
-                give_up(&mut engine.core.state, &found, at_odds.known());
+                give_up(&mut engine.core.state, &found, at_odds.testimony());
                 let (plans, mut hands) = plans!(engine);
                 let (request, error) = at_odds.into_error();
                 plans.fail(&mut hands, request, error);
@@ -432,12 +443,11 @@ pub fn with_machine<M: 'static, T>(
     protocol: u8,
     act: impl FnOnce(&mut M, &mut Port<'_>) -> T,
 ) -> Option<T> {
-    let acted = engine.core.with_machine(protocol, |machine, core| {
-        let machine = machine.itself()?.downcast_mut()?;
-        Some(act(machine, &mut core.port(protocol)))
-    });
+    let machine = engine.machines.find(protocol);
+    let machine = machine.and_then(|machine| machine.itself()?.downcast_mut());
+    let acted = machine.map(|machine| act(machine, &mut engine.core.port(protocol)));
     engine.work();
-    acted.flatten()
+    acted
 }
 
 /// A communicator is revoked: everything that is pending on it ends with [`EngineError::Revoked`]. Its own
@@ -455,12 +465,12 @@ pub fn revoke(engine: &mut Engine, channel: &Channel) {
 
 /// As [`Engine::register`], for a machine that is made when its first frame comes, or when it is [awoken](awaken).
 pub fn register_later(engine: &mut Engine, protocol: u8, make: impl FnOnce() -> Box<dyn Machine> + Send + 'static) {
-    engine.core.state.machines_mut().expect_one(protocol, Box::new(make));
+    engine.machines.expect_one(protocol, Box::new(make));
 }
 
 /// This process is about to use a machine that was [registered for later](register_later).
 pub fn awaken(engine: &mut Engine, protocol: u8) {
-    engine.core.state.machines_mut().awaken(protocol);
+    engine.machines.awaken(protocol);
 }
 
 /// Acts as the machine with this number, and sends what there is to say.
@@ -470,35 +480,9 @@ pub fn with_port<T>(engine: &mut Engine, protocol: u8, act: impl FnOnce(&mut Por
     acted
 }
 
-/// A transport leaves, whose peers nobody will talk to any more. Its number is free, and its peers count as lost for
-/// this reason. It has been closed ([`close_transport`]).
-pub fn retire_transport(engine: &mut Engine, number: u8, reason: &str) -> Option<Box<dyn Transport>> {
-    let served = served_by(&engine.core.state, number);
-    served.iter().for_each(|&peer| engine.core.lose(peer, reason.into()));
-    engine.work();
-    // It was no accident: communicators without them are not asked about it for ever.
-    forget_losses(&mut engine.core.state, &served);
-    drop_transport(engine, number)
-}
-
-/// A transport leaves all of whose peers are lost. Its number is free, and what is known of the losses stays.
-pub fn drop_transport(engine: &mut Engine, number: u8) -> Option<Box<dyn Transport>> {
-    let place = engine.core.transports.get_mut(usize::from(number))?;
-    Some(std::mem::replace(place, Box::new(retired::Retired)))
-}
-
-/// Orderly end of one transport, called repeatedly (with [`Shared::wait`](crate::Shared::wait)) until true.
-pub fn close_transport(engine: &mut Engine, number: u8) -> bool {
-    engine.work();
-    let Core { transports, state } = &mut engine.core;
-    transports
-        .get_mut(usize::from(number))
-        .is_none_or(|transport| transport.close(state))
-}
-
 /// Whether frames may come that have to be answered while the program computes.
 pub(crate) fn expects(engine: &Engine) -> bool {
-    engine.core.state.machines().expect()
+    engine.machines.expect()
 }
 
 /// Whether there is anything to do for a thread that makes progress while the program computes.
@@ -520,27 +504,4 @@ fn met(transports: &[Box<dyn Transport>], peer: Peer, route: u8, level: u8, own:
     });
     let known = Acquaintance::new(route, level, job.number()).takes(unasked);
     if own { known.itself() } else { known }
-}
-
-/// Messages of this process that nobody has received, in words: how many, and what one of them is. Looks through all
-/// requests.
-pub fn unreceived(engine: &Engine) -> Option<String> {
-    let state = &engine.core.state;
-    let theirs = engine.vendor.unfinished();
-    let mut ours = state.requests().unanswered();
-    let Some(first) = ours.next() else {
-        return match theirs {
-            0 => None,
-            1 => Some("a message that went by the vendor MPI".to_owned()),
-            theirs => Some(format!("{theirs} messages that went by the vendor MPI")),
-        };
-    };
-    let (length, tag, to) = (first.header().length, first.header().tag, state.name(first.peer()));
-    Some(match ours.count() + theirs {
-        0 => format!("a message of {length} bytes with tag {tag} to {to}"),
-        others => format!(
-            "{} messages; one has {length} bytes and tag {tag} and is to {to}",
-            others + 1
-        ),
-    })
 }

@@ -7,12 +7,12 @@ use isthmus_schedule::step::{Plan, Together};
 use isthmus_transport::Peer;
 use isthmus_transport::sharing::Sharing;
 
+use crate::base::notes::Made;
 use crate::base::requests::Owner;
 use crate::engine::plans;
 use crate::groups::meeting::{Groups, give_back};
 use crate::groups::rows::Slots;
 use crate::groups::{Cut, Taker};
-use crate::mismatch::Made;
 use crate::mismatch::asking::note_made;
 use crate::p2p::Core;
 use crate::p2p::Outbound;

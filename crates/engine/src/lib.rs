@@ -7,13 +7,14 @@
 //! ([`SendBuffer`], [`ReceiveBuffer`]) that stay valid until the request is complete.
 #![forbid(unsafe_code)]
 
-mod activity;
 mod base;
 mod core;
 mod engine;
 mod groups;
 mod interface;
+mod leaving;
 mod machine;
+mod machines;
 mod mismatch;
 mod p2p;
 mod partitioned;
@@ -23,7 +24,7 @@ mod vendor;
 mod waiting;
 
 pub use self::core::{Look, copied, matched, surviving};
-pub use activity::Activity;
+pub use base::activity::Activity;
 pub use base::binding::{Binding, BoundBuffer, Next, Reducer, Unit};
 pub use base::block::Block;
 pub use base::buffer::{Charge, ReceiveBuffer, SendBuffer};
@@ -31,20 +32,19 @@ pub use base::callbacks::{Callbacks, Caller};
 pub use base::channel::{Channel, Members, NodeMembers, Special, StepsBy};
 pub use base::counters::Operation;
 pub use base::error::EngineError;
+pub use base::notes::{Made, Notes};
 pub use base::request::{Arrived, CompletedPart, Completion, MatchedMessage, Mode, Request};
 pub use base::requests::Kept;
 pub use base::tuning::{Knob, Tuning};
-pub use engine::{
-    Engine, Newcomers, Setup, awaken, close_transport, drop_transport, register_later, retire_transport, revoke,
-    unreceived, with_machine, with_port,
-};
+pub use engine::{Engine, Newcomers, Setup, awaken, register_later, revoke, with_machine, with_port};
 pub use groups::data::{Arithmetic, Pieces, Unequal};
 pub use groups::short::Short;
 pub use interface::{Partitions, Slabs, Turns, Underneath, in_own_memory};
 pub use isthmus_protocol::matching::Context;
 pub use isthmus_transport::native::{Collective, Element, Operator};
-pub use machine::{Machine, Maker, Port, Sending, Taken};
-pub use mismatch::{Made, Notes};
+pub use leaving::{close_transport, drop_transport, retire_transport, unreceived};
+pub use machine::{Machine, Port, Sending, Taken};
+pub use machines::Maker;
 pub use p2p::direct::{Direct, Received};
 pub use p2p::loss::{
     acknowledge, acknowledged, doubt, end_in_doubt, forget_acknowledged, goes_on, losses, set_goes_on,

@@ -6,14 +6,14 @@ use std::any::Any;
 
 use isthmus_datatype::Representation;
 use isthmus_datatype::raw::WriteMemory;
-use isthmus_transport::{Lent, Peer, Placement, Transport};
+use isthmus_transport::{Lent, Peer, Transport};
 use isthmus_wire::frame::{Header, Kind, protocol};
 use isthmus_wire::waiting::Item;
 
 use crate::base::parcels::Parcel;
 use crate::base::requests::{Owned, Owner};
 use crate::p2p::Core;
-use crate::p2p::beside::{budget, enqueue, go_on, known_budget, leaves_at_once};
+use crate::p2p::beside::{enqueue, known_budget, leaves_at_once};
 use crate::p2p::{State, Task};
 use crate::{Channel, CompletedPart, Completion, EngineError, Operation, Request, SendBuffer};
 
@@ -247,160 +247,6 @@ impl<'a> Port<'a> {
         if self.state.requests().slot(index).task().owner() == own {
             *self.state.requests_mut().slot_mut(index).completion_mut() = completion;
             self.state.finish(index);
-        }
-    }
-}
-
-/// A frame is for the machine that has registered itself for its protocol.
-#[inline(never)]
-pub(crate) fn to_machine(state: &mut State, peer: Peer, header: &Header, payload: &[u8]) {
-    let number = header.flags;
-    if number == protocol::CREDIT {
-        return credited(state, peer, header);
-    }
-    state.machines_mut().awaken(number);
-    let Some(mut machine) = state.machines_mut().take(number) else {
-        return state.broken(peer, "a frame of a protocol that this process does not know");
-    };
-    if has_credit(state, peer, header) {
-        // Threads may sleep until the machine knows more, without a request.
-        state.happened();
-        let mut port = Port::within(number, state);
-        if machine.frame(&mut port, peer, header, payload) == Taken::Done {
-            port.done(peer, header.length);
-        }
-    }
-    state.machines_mut().put(number, machine);
-}
-
-/// Charges a frame that has arrived.
-fn has_credit(state: &mut State, peer: Peer, header: &Header) -> bool {
-    let fits = budget(state, peer, header.flags).arrives(header.length);
-    if !fits {
-        let what = format!(
-            "it sent more frames of protocol {} than it had credit for",
-            header.flags
-        );
-        state.broken(peer, &what);
-    }
-    fits
-}
-
-/// The peer is done with frames of a machine.
-fn credited(state: &mut State, peer: Peer, header: &Header) {
-    let number = u8::try_from(header.token).unwrap_or(protocol::CREDIT);
-    let fits = known_budget(state, peer, number).map(|budget| budget.credited(header.auxiliary()));
-    if fits.filter(|_| header.length == 0) != Some(true) {
-        return state.broken(peer, "it gave more credit back than it had been lent");
-    }
-    go_on(state, peer, number);
-}
-
-/// Memory for the payload of a frame, if its machine knows where it goes.
-pub(crate) fn place_for_machine(state: &mut State, peer: Peer, header: &Header) -> Placement {
-    let Some(mut machine) = state.machines_mut().take(header.flags) else {
-        return Placement::Collect;
-    };
-    let lent = machine.place(&mut Port::within(header.flags, state), peer, header);
-    state.machines_mut().put(header.flags, machine);
-    let has_room = |memory: &mut WriteMemory| {
-        let (low, high) = memory.window();
-        low <= 0 && i64::try_from(header.length).is_ok_and(|length| length <= high as i64)
-    };
-    match lent {
-        Some(lent) if lent.with(has_room) == Some(true) => Placement::Into(lent),
-        _ => Placement::Collect,
-    }
-}
-
-/// The payload of a frame of a machine has arrived where it was to go.
-pub(crate) fn placed_for_machine(state: &mut State, peer: Peer, header: &Header) {
-    let Some(mut machine) = state.machines_mut().take(header.flags) else {
-        return;
-    };
-    if has_credit(state, peer, header) {
-        state.happened();
-        let mut port = Port::within(header.flags, state);
-        machine.placed(&mut port, peer, header);
-        port.done(peer, header.length);
-    }
-    state.machines_mut().put(header.flags, machine);
-}
-
-/// Makes a machine when its first frame comes.
-pub type Maker = Box<dyn FnOnce() -> Box<dyn Machine> + Send>;
-
-/// Machines that have registered themselves, by number, and those that nobody has needed yet: they cost nothing.
-#[derive(Default)]
-pub(crate) struct Machines {
-    awake: Vec<Registered>,
-    asleep: Vec<(u8, Maker)>,
-}
-
-struct Registered {
-    number: u8,
-    /// `None`: it is at work.
-    machine: Option<Box<dyn Machine>>,
-}
-
-impl Machines {
-    pub(crate) fn add(&mut self, number: u8, machine: Box<dyn Machine>) {
-        self.awake.retain(|registered| registered.number != number);
-        self.awake.push(Registered {
-            number,
-            machine: Some(machine),
-        });
-    }
-
-    /// The machine with this number is made when it is needed.
-    pub(crate) fn expect_one(&mut self, number: u8, make: Maker) {
-        self.asleep.push((number, make));
-    }
-
-    /// Makes the machine with this number, if there is one that nobody has needed yet.
-    pub(crate) fn awaken(&mut self, number: u8) {
-        if let Some(at) = self.asleep.iter().position(|(of, _)| *of == number) {
-            let (number, make) = self.asleep.swap_remove(at);
-            self.add(number, make());
-        }
-    }
-
-    #[inline]
-    pub(crate) fn is_empty(&self) -> bool {
-        self.awake.is_empty()
-    }
-
-    /// Number of the one that registered itself after `at` others.
-    #[inline]
-    pub(crate) fn number(&self, at: usize) -> Option<u8> {
-        self.awake.get(at).map(|registered| registered.number)
-    }
-
-    fn find(&mut self, number: u8) -> Option<&mut Option<Box<dyn Machine>>> {
-        let mut all = self.awake.iter_mut();
-        all.find(|registered| registered.number == number)
-            .map(|registered| &mut registered.machine)
-    }
-
-    /// Whether one of them [expects](Machine::expects) frames.
-    pub(crate) fn expect(&self) -> bool {
-        let mut all = self.awake.iter().filter_map(|registered| registered.machine.as_deref());
-        all.any(|machine| machine.expects())
-    }
-
-    pub(crate) fn get(&self, number: u8) -> Option<&dyn Machine> {
-        let found = self.awake.iter().find(|registered| registered.number == number)?;
-        found.machine.as_deref()
-    }
-
-    /// Takes it to let it work; [`Machines::put`] must follow.
-    pub(crate) fn take(&mut self, number: u8) -> Option<Box<dyn Machine>> {
-        self.find(number)?.take()
-    }
-
-    pub(crate) fn put(&mut self, number: u8, machine: Box<dyn Machine>) {
-        if let Some(place) = self.find(number) {
-            *place = Some(machine);
         }
     }
 }

@@ -413,7 +413,7 @@ impl Driver {
     }
 }
 
-impl Activity for Driver {
+impl Activity<Engine> for Driver {
     fn advance(&mut self, engine: &mut Engine) -> Option<Completion> {
         self.go_on(engine).map(completion)
     }

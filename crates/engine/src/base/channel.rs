@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use isthmus_protocol::matching::Context;
 use isthmus_transport::Peer;
 
-use crate::mismatch::Notes;
+use crate::base::notes::Notes;
 
 /// The processes that ranks name, in order of rank.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,8 +8,8 @@ use isthmus_wire::frame::{Header, Kind, protocol};
 use crate::base::channel::Channel;
 use crate::base::counters::Operation;
 use crate::base::error::EngineError;
-use crate::mismatch::{Amount, Found, Known, Made, Odd, Question, Which, Why};
-use crate::p2p::State;
+use crate::base::notes::{Amount, Made, Odd};
+use crate::mismatch::{Found, Host, Question, Testimony, Which, Why};
 
 /// Lowest byte of the upper half of a frame's token: what it says of the operation whose number is in the lower half.
 /// The other three bytes stand for the amount of data.
@@ -31,42 +31,37 @@ fn code(name: &str) -> i32 {
 }
 
 fn frame(which: Which, says: u32, odd: Odd, amount: Amount) -> Header {
-    let token = u64::from(amount.0 << 8 | says) << 32 | u64::from(which.sequence);
-    let context_and_rank = u64::from(which.context.number()) | u64::from(odd.rank) << 32;
+    let token = u64::from(amount.digest() << 8 | says) << 32 | u64::from(which.sequence);
+    let context_and_rank = u64::from(which.context.number()) | u64::from(odd.rank()) << 32;
     Header {
         flags: protocol::AGREEMENT,
-        tag: odd.code,
+        tag: odd.code(),
         ..Header::control(Kind::Protocol, token, context_and_rank, 0)
     }
 }
 
 /// An operation, and no rank.
 fn plain(which: Which, says: u32, code: i32, amount: Amount) -> Header {
-    let odd = Odd {
-        rank: 0,
-        code,
-        lengths: false,
-    };
-    frame(which, says, odd, amount)
+    frame(which, says, Odd::new(0, code), amount)
 }
 
 /// It has given up because of that one. In place of the amount: whether amounts differ.
 fn gave_up(which: Which, odd: Odd) -> Header {
-    frame(which, GAVE_UP, odd, Amount(u32::from(odd.lengths)))
+    frame(which, GAVE_UP, odd, Amount::from_digest(u32::from(odd.lengths())))
 }
 
 /// What another member is asked by one that waits in this operation.
-pub(crate) fn question(state: &State, which: Which, operation: Operation) -> Header {
-    let amount = state
+pub(crate) fn question(host: &impl Host, which: Which, operation: Operation) -> Header {
+    let amount = host
         .agreement()
         .note(which)
-        .map_or_else(Amount::default, |note| note.amount);
-    plain(which, ASKS, code(state.tools().name(operation)), amount)
+        .map_or_else(Amount::default, |note| note.amount());
+    plain(which, ASKS, code(host.tools().name(operation)), amount)
 }
 
 /// A frame of this protocol.
 #[cold]
-pub(crate) fn heard(state: &mut State, peer: Peer, world: u32, header: &Header) {
+pub(crate) fn heard(host: &mut impl Host, peer: Peer, world: u32, header: &Header) {
     let which = Which {
         context: Context::new(world, header.context),
         sequence: header.token as u32,
@@ -76,51 +71,47 @@ pub(crate) fn heard(state: &mut State, peer: Peer, world: u32, header: &Header) 
         peer,
         which,
         code: header.tag,
-        amount: Amount(says >> 8),
+        amount: Amount::from_digest(says >> 8),
     };
     let why = match says & 0xff {
-        ASKS => return compare(state, question),
+        ASKS => return compare(host, question),
         OTHER => Why::Other(header.tag),
-        GAVE_UP => Why::GaveUp(Odd {
-            rank: header.source,
-            code: header.tag,
-            lengths: question.amount != Amount::default(),
-        }),
-        _ => return state.broken(peer, "something else than a question or an answer about an operation"),
+        GAVE_UP => Why::GaveUp(Odd::new(header.source, header.tag).with(question.amount != Amount::default())),
+        _ => return host.broken(peer, "something else than a question or an answer about an operation"),
     };
-    if !state.agreement_mut().answered(peer) {
-        return state.broken(peer, "an answer about an operation for which it was not asked");
+    if !host.agreement_mut().answered(peer) {
+        return host.broken(peer, "an answer about an operation for which it was not asked");
     }
-    state.agreement_mut().note_found(Found { peer, which, why });
+    host.agreement_mut().note_found(Found { peer, which, why });
 }
 
 /// Compares what a peer takes an operation for with what this process does.
-fn compare(state: &mut State, question: Question) {
+fn compare(host: &mut impl Host, question: Question) {
     let Question {
         peer,
         which,
         code: theirs,
         amount,
     } = question;
-    let Some(note) = state.agreement().note(which) else {
-        return state.agreement_mut().keep(question);
+    let Some(note) = host.agreement().note(which) else {
+        return host.agreement_mut().keep(question);
     };
-    let mine = code(state.tools().name(note.operation));
-    if mine == theirs && !amount.differs(note.amount) {
+    let mine = code(host.tools().name(note.operation()));
+    if mine == theirs && !amount.differs(note.amount()) {
         // Those who have called the same are told if it has come, or comes, to nothing.
-        return match note.gave_up {
-            Some(odd) if odd.rank == ITSELF => state.reply(peer, plain(which, OTHER, mine, note.amount)),
-            Some(odd) => state.reply(peer, gave_up(which, odd)),
-            None => state.agreement_mut().keep(question),
+        return match note.gave_up() {
+            Some(odd) if odd.rank() == ITSELF => host.reply(peer, plain(which, OTHER, mine, note.amount())),
+            Some(odd) => host.reply(peer, gave_up(which, odd)),
+            None => host.agreement_mut().keep(question),
         };
     }
-    state.reply(peer, plain(which, OTHER, mine, note.amount));
+    host.reply(peer, plain(which, OTHER, mine, note.amount()));
     let why = Why::Other(theirs);
-    state.agreement_mut().note_found(Found { peer, which, why });
+    host.agreement_mut().note_found(Found { peer, which, why });
 }
 
 /// A persistent operation is made by this call.
-pub(crate) fn note_made(state: &mut State, channel: &Channel, made: Made, call: Operation) {
+pub(crate) fn note_made(host: &mut impl Host, channel: &Channel, made: Made, call: Operation) {
     let Some(notes) = channel.notes.as_ref().filter(|_| channel.slab.is_none()) else {
         return;
     };
@@ -128,56 +119,47 @@ pub(crate) fn note_made(state: &mut State, channel: &Channel, made: Made, call: 
         context: channel.context,
         sequence: made.call,
     };
-    if state.agreement_mut().makes(notes, which, made.number, call) {
-        compare_kept(state, which);
+    if host.agreement_mut().makes(notes, which, made.number, call) {
+        compare_kept(host, which);
     }
 }
 
 /// An operation begins that others may have asked for.
 #[cold]
-pub(crate) fn compare_kept(state: &mut State, which: Which) {
-    for question in state.agreement_mut().take_questions(which) {
-        compare(state, question);
+pub(crate) fn compare_kept(host: &mut impl Host, which: Which) {
+    for question in host.agreement_mut().take_questions(which) {
+        compare(host, question);
     }
 }
 
 /// This process cannot go on with the operation, since lengths do not fit: those who wait for it are told.
 #[cold]
-pub(crate) fn cannot_go_on(state: &mut State, which: Which) {
-    let Some(note) = state.agreement().note(which) else {
+pub(crate) fn cannot_go_on(host: &mut impl Host, which: Which) {
+    let Some(note) = host.agreement().note(which) else {
         return;
     };
-    let code = code(state.tools().name(note.operation));
-    let odd = Odd {
-        rank: ITSELF,
-        code,
-        lengths: true,
-    };
-    state.agreement().gives_up(which, odd);
-    for question in state.agreement_mut().take_questions(which) {
-        state.reply(question.peer, plain(which, OTHER, code, note.amount));
+    let code = code(host.tools().name(note.operation()));
+    host.agreement().gives_up(which, Odd::new(ITSELF, code).with(true));
+    for question in host.agreement_mut().take_questions(which) {
+        host.reply(question.peer, plain(which, OTHER, code, note.amount()));
     }
 }
 
 /// This process ends the operation: those who wait with it are told, but for the one it heard that from.
 #[cold]
-pub(crate) fn give_up(state: &mut State, found: &Found, known: Known) {
-    let (Known::FirstHand(odd) | Known::Said { odd, .. }) = known;
-    let mine = state.agreement().note(found.which);
-    let same = mine.is_some_and(|note| code(state.tools().name(note.operation)) == odd.code);
-    let lengths = same || odd.lengths;
-    let odd = match known {
-        Known::FirstHand(odd) => Odd { lengths, ..odd },
-        Known::Said { by, .. } => Odd {
-            rank: by,
-            code: NOTHING,
-            lengths,
-        },
+pub(crate) fn give_up(host: &mut impl Host, found: &Found, testimony: Testimony) {
+    let (Testimony::FirstHand(odd) | Testimony::Said { odd, .. }) = testimony;
+    let mine = host.agreement().note(found.which);
+    let same = mine.is_some_and(|note| code(host.tools().name(note.operation())) == odd.code());
+    let lengths = same || odd.lengths();
+    let odd = match testimony {
+        Testimony::FirstHand(odd) => odd.with(lengths),
+        Testimony::Said { by, .. } => Odd::new(by, NOTHING).with(lengths),
     };
-    state.agreement().gives_up(found.which, odd);
-    for question in state.agreement_mut().take_questions(found.which) {
+    host.agreement().gives_up(found.which, odd);
+    for question in host.agreement_mut().take_questions(found.which) {
         if question.peer != found.peer {
-            state.reply(question.peer, gave_up(found.which, odd));
+            host.reply(question.peer, gave_up(found.which, odd));
         }
     }
 }
@@ -188,47 +170,43 @@ pub(crate) fn give_up(state: &mut State, found: &Found, known: Known) {
 /// # Errors
 /// What it says cannot be: nobody who has called the same as this process can have heard that.
 #[cold]
-pub(crate) fn known_of(channel: &Channel, asked: &[u32], found: &Found) -> Option<Result<Known, &'static str>> {
+pub(crate) fn known_of(channel: &Channel, asked: &[u32], found: &Found) -> Option<Result<Testimony, &'static str>> {
     let members = &channel.members;
     let teller = (0..members.count()).find(|&rank| members.peer(rank) == found.peer)?;
     let odd = match found.why {
         Why::Other(code) => {
-            return Some(Ok(Known::FirstHand(Odd {
-                rank: teller,
-                code,
-                lengths: false,
-            })));
+            return Some(Ok(Testimony::FirstHand(Odd::new(teller, code))));
         }
         Why::GaveUp(odd) => odd,
     };
     if !asked.contains(&teller) {
         return None;
     }
-    let third = odd.rank < members.count() && odd.rank != teller && odd.rank != channel.rank;
+    let third = odd.rank() < members.count() && odd.rank() != teller && odd.rank() != channel.rank;
     Some(match third {
-        true => Ok(Known::Said { by: teller, odd }),
+        true => Ok(Testimony::Said { by: teller, odd }),
         false => Err("it has given up an operation because of a member that cannot be the cause"),
     })
 }
 
 /// What the program is told by a member, which waits in this operation.
 #[cold]
-pub(crate) fn error_of(state: &State, channel: &Channel, operation: Operation, known: Known) -> EngineError {
-    let (me, mine) = (channel.rank, state.tools().name(operation));
-    let named = |odd: Odd| match odd.code {
-        NOTHING => format!("rank {} has given it up", odd.rank),
+pub(crate) fn error_of(host: &impl Host, channel: &Channel, operation: Operation, testimony: Testimony) -> EngineError {
+    let (me, mine) = (channel.rank, host.tools().name(operation));
+    let named = |odd: Odd| match odd.code() {
+        NOTHING => format!("rank {} has given it up", odd.rank()),
         // Whoever has called the same is named for nothing else.
-        same if same == code(mine) => format!("rank {} has counts or datatypes that do not fit", odd.rank),
+        same if same == code(mine) => format!("rank {} has counts or datatypes that do not fit", odd.rank()),
         _ => {
-            let theirs = state.tools().named(|name| code(name) == odd.code);
-            format!("rank {} was in {}", odd.rank, theirs.unwrap_or("another operation"))
+            let theirs = host.tools().named(|name| code(name) == odd.code());
+            format!("rank {} was in {}", odd.rank(), theirs.unwrap_or("another operation"))
         }
     };
-    let (Known::FirstHand(odd) | Known::Said { odd, .. }) = known;
-    let lengths = odd.lengths || odd.code == code(mine);
-    let what = match known {
-        Known::FirstHand(odd) => format!("rank {me} is in {mine}, {}", named(odd)),
-        Known::Said { by, odd } => {
+    let (Testimony::FirstHand(odd) | Testimony::Said { odd, .. }) = testimony;
+    let lengths = odd.lengths() || odd.code() == code(mine);
+    let what = match testimony {
+        Testimony::FirstHand(odd) => format!("rank {me} is in {mine}, {}", named(odd)),
+        Testimony::Said { by, odd } => {
             format!(
                 "rank {me} is in {mine}; rank {by}, which has given it up, says that {}",
                 named(odd)

@@ -25,18 +25,17 @@
 pub(crate) mod asking;
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use isthmus_protocol::matching::Context;
 use isthmus_transport::Peer;
+use isthmus_wire::frame::Header;
 use rustc_hash::FxHashMap;
 
 use crate::base::counters::Operation;
+use crate::base::notes::{Amount, Made, Note, Notes, Odd, PERSISTENT};
+use crate::tools::Tools;
 
-/// Operations of a communicator that are remembered: of those that are called and of persistent ones each.
-const KEPT: usize = 32;
-/// Persistent operations have numbers from here on.
-pub(crate) const PERSISTENT: u32 = 1 << 15;
 /// Questions that are kept, and answers that wait to be looked at: beyond that the oldest is forgotten.
 const MOST: usize = 1024;
 /// Questions of one peer that are kept: beyond that the oldest of its own is forgotten, and nobody else's.
@@ -45,102 +44,6 @@ const EACH: usize = 64;
 const FEW: usize = 32;
 /// Members that are asked for one operation.
 pub(crate) const MOST_ASKED: usize = 64;
-
-/// What a communicator's last operations in messages were. A new communicator has none, whatever its context.
-#[derive(Debug, Default)]
-pub struct Notes(Mutex<Option<Box<Kept>>>);
-
-#[derive(Debug, Default)]
-struct Kept {
-    /// Of operations that were called, and of persistent ones that were started; empty before the first.
-    notes: Vec<Note>,
-    /// Persistent operations that were made.
-    made: Vec<Made>,
-}
-
-/// A persistent operation.
-#[derive(Clone, Copy, Debug)]
-pub struct Made {
-    /// Its number.
-    pub number: u32,
-    /// That of the call that made it.
-    pub call: u32,
-}
-
-/// An operation, as this process has called it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Note {
-    sequence: u32,
-    operation: Operation,
-    amount: Amount,
-    /// Why it has ended before its time.
-    gave_up: Option<Odd>,
-}
-
-/// A member that has called something else, or the same with another amount of data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Odd {
-    /// In the communicator.
-    rank: u32,
-    /// Stands for the name of what it has called.
-    code: i32,
-    /// In the end somebody has called the same with another amount of data.
-    lengths: bool,
-}
-
-/// Stands for the bytes of an operation of which all members must say the same number.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Amount(
-    /// 24 bits of a digest; 0: there is no such number.
-    u32,
-);
-
-impl Amount {
-    pub(crate) fn of(bytes: Option<u64>) -> Self {
-        let digest = |bytes: u64| (bytes.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as u32;
-        Self(bytes.map_or(0, |bytes| digest(bytes).max(1)))
-    }
-
-    fn differs(self, other: Self) -> bool {
-        self.0 != 0 && other.0 != 0 && self != other
-    }
-}
-
-impl Note {
-    pub(crate) fn operation(&self) -> Operation {
-        self.operation
-    }
-}
-
-impl Notes {
-    /// A panic elsewhere leaves no note half written.
-    fn lock(&self) -> MutexGuard<'_, Option<Box<Kept>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn find(&self, sequence: u32) -> Option<Note> {
-        let note = self.lock().as_ref()?.notes.get(slot(sequence)).copied();
-        note.filter(|note| note.sequence == sequence)
-    }
-
-    /// The call that made a persistent operation.
-    fn call_of(&self, number: u32) -> Option<u32> {
-        let made = self.lock().as_ref()?.made.get(number as usize % KEPT).copied();
-        made.filter(|made| made.number == number).map(|made| made.call)
-    }
-}
-
-fn slot(sequence: u32) -> usize {
-    sequence as usize % KEPT + if sequence < PERSISTENT { 0 } else { KEPT }
-}
-
-/// Not the number of any operation.
-const NOTHING: Note = Note {
-    sequence: u32::MAX,
-    operation: Operation::POINT_TO_POINT,
-    amount: Amount(0),
-    gave_up: None,
-};
 
 /// An operation of a communicator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -195,7 +98,7 @@ enum Why {
 
 /// What this process knows of the member that does not take part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Known {
+pub(crate) enum Testimony {
     /// It has said itself what it has called.
     FirstHand(Odd),
     /// Another one, which has given up, says so.
@@ -205,6 +108,22 @@ pub(crate) enum Known {
         /// What it says.
         odd: Odd,
     },
+}
+
+/// What this asks of the engine that it is part of.
+pub(crate) trait Host {
+    fn agreement(&self) -> &Agreement;
+
+    fn agreement_mut(&mut self) -> &mut Agreement;
+
+    /// Names of operations.
+    fn tools(&self) -> &Tools;
+
+    /// Sends a frame without data as soon as that is possible.
+    fn reply(&mut self, peer: Peer, header: Header);
+
+    /// The peer has broken the rules.
+    fn broken(&mut self, peer: Peer, what: &str);
 }
 
 /// What this process has to tell others, and has heard.
@@ -223,40 +142,22 @@ impl Agreement {
     /// An operation in messages begins. True if others may have asked for it.
     #[inline]
     pub(crate) fn begins(&mut self, notes: &Arc<Notes>, which: Which, operation: Operation, amount: Amount) -> bool {
-        let mut kept = notes.lock();
-        let kept = kept.get_or_insert_default();
-        if kept.notes.is_empty() {
+        if notes.begins(which.sequence, operation, amount) {
             if self.notes.len() >= self.room {
                 self.forget();
             }
             self.notes.insert(which.context, Arc::downgrade(notes));
         }
-        let slot = slot(which.sequence);
-        if kept.notes.len() <= slot {
-            // Many communicators have few operations.
-            kept.notes.resize(slot + 1, NOTHING);
-        }
-        kept.notes[slot] = Note {
-            sequence: which.sequence,
-            operation,
-            amount,
-            gave_up: None,
-        };
         !self.questions.is_empty()
     }
 
     /// A persistent operation is made, by the call with the number of `which`. True if others may have asked for that.
     pub(crate) fn makes(&mut self, notes: &Arc<Notes>, which: Which, number: u32, operation: Operation) -> bool {
         let asked = self.begins(notes, which, operation, Amount::default());
-        let mut kept = notes.lock();
-        let made = &mut kept.get_or_insert_default().made;
-        if made.is_empty() {
-            made.resize(KEPT, Made { number: 0, call: 0 });
-        }
-        made[number as usize % KEPT] = Made {
+        notes.makes(Made {
             number,
             call: which.sequence,
-        };
+        });
         asked
     }
 
@@ -294,13 +195,8 @@ impl Agreement {
 
     /// It ends with an error that others are to hear of.
     pub(crate) fn gives_up(&self, which: Which, why: Odd) {
-        let Some(notes) = self.notes.get(&which.context).and_then(Weak::upgrade) else {
-            return;
-        };
-        let mut kept = notes.lock();
-        let note = kept.as_mut().and_then(|kept| kept.notes.get_mut(slot(which.sequence)));
-        if let Some(note) = note.filter(|note| note.sequence == which.sequence) {
-            note.gave_up = Some(why);
+        if let Some(notes) = self.notes.get(&which.context).and_then(Weak::upgrade) {
+            notes.gives_up(which.sequence, why);
         }
     }
 

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What arriving frames do: those of point-to-point messages here, others at the machines that take them.
+//! What arriving frames do: those of point-to-point messages here, others at [those beside](Beside).
 
 use isthmus_protocol::calling::Calls;
 use isthmus_protocol::matching::Envelope;
 use isthmus_transport::{Peer, Placement, Sink};
-use isthmus_wire::frame::{BULK, Header, Kind, ROOM, protocol};
+use isthmus_wire::frame::{BULK, Header, Kind, ROOM};
 
 use crate::Request;
 use crate::base::work::Work;
-use crate::machine::{place_for_machine, placed_for_machine, to_machine};
-use crate::mismatch::asking::heard;
 use crate::p2p::calls::{announced, called_data};
 use crate::p2p::cancel::{asked_back, recalled};
 use crate::p2p::conversion::Origin;
@@ -19,6 +17,31 @@ use crate::p2p::placing::{lend, place_eager};
 use crate::p2p::state::{answer, arrive, fill, keep, lied, settle};
 use crate::p2p::{AnnouncedStage, SendStage, SendTask, State};
 use crate::tools::waited::Awaited;
+
+/// Who takes the frames that belong to no message: [`Kind::Protocol`].
+pub(crate) trait Beside {
+    /// One has arrived. `world`: the peer's.
+    fn frame(&mut self, state: &mut State, peer: Peer, world: u32, header: &Header, payload: &[u8]);
+
+    /// Memory for its payload, if it is known where that goes.
+    fn place(&mut self, state: &mut State, peer: Peer, header: &Header) -> Placement;
+
+    /// The payload has arrived where it was to go.
+    fn placed(&mut self, state: &mut State, peer: Peer, header: &Header);
+}
+
+/// What transports report to.
+pub(crate) struct Arrivals<'a, B> {
+    state: &'a mut State,
+    beside: &'a mut B,
+}
+
+impl<'a, B: Beside> Arrivals<'a, B> {
+    #[inline(always)]
+    pub(crate) fn at(state: &'a mut State, beside: &'a mut B) -> Self {
+        Self { state, beside }
+    }
+}
 
 /// `world`: the peer's.
 fn eager(state: &mut State, peer: Peer, world: u32, header: &Header, payload: &[u8]) {
@@ -131,109 +154,115 @@ fn acknowledgement(header: &Header) -> u64 {
     }
 }
 
-impl Sink for State {
+impl<B: Beside> Sink for Arrivals<'_, B> {
     fn frame(&mut self, peer: Peer, header: &Header, payload: &[u8]) {
-        let known = &self.peers[peer];
+        let state = &mut *self.state;
+        let known = &state.peers[peer];
         if known.broken() {
             return;
         }
         let world = known.world();
-        self.tools.came.comes(known.level());
-        self.tools.arrived(peer, header);
+        state.tools.came.comes(known.level());
+        state.tools.arrived(peer, header);
         match header.kind {
-            Kind::Eager | Kind::EagerSync => eager(self, peer, world, header, payload),
-            Kind::Rts => offered(self, peer, header, payload),
-            Kind::Announce => announced(self, peer, header),
-            Kind::Cts => cleared(self, peer, header),
-            Kind::Data if Calls::names(header.token) => called_data(self, peer, header, payload),
-            Kind::Data => data(self, peer, header, payload),
-            Kind::Ack | Kind::Pulled => acknowledged(self, peer, header),
-            Kind::Cancel => asked_back(self, peer, header),
-            Kind::CancelReply => recalled(self, peer, header),
-            Kind::Protocol if header.flags == protocol::AGREEMENT => heard(self, peer, world, header),
-            Kind::Protocol => to_machine(self, peer, header, payload),
-            Kind::Assist => self.broken(peer, "a request to copy a message that this connection cannot copy"),
-            Kind::Padding => self.broken(peer, "padding on a connection without padding"),
-            Kind::Probe => self.broken(peer, "a measurement on a connection that is not measured"),
+            Kind::Eager | Kind::EagerSync => eager(state, peer, world, header, payload),
+            Kind::Rts => offered(state, peer, header, payload),
+            Kind::Announce => announced(state, peer, header),
+            Kind::Cts => cleared(state, peer, header),
+            Kind::Data if Calls::names(header.token) => called_data(state, peer, header, payload),
+            Kind::Data => data(state, peer, header, payload),
+            Kind::Ack | Kind::Pulled => acknowledged(state, peer, header),
+            Kind::Cancel => asked_back(state, peer, header),
+            Kind::CancelReply => recalled(state, peer, header),
+            Kind::Protocol => self.beside.frame(state, peer, world, header, payload),
+            Kind::Assist => state.broken(peer, "a request to copy a message that this connection cannot copy"),
+            Kind::Padding => state.broken(peer, "padding on a connection without padding"),
+            Kind::Probe => state.broken(peer, "a measurement on a connection that is not measured"),
             Kind::Credit => {
-                if !self.peers[peer].account_mut().credited(header.length) {
-                    return self.broken(peer, "it gave more credit back than it had been lent");
+                if !state.peers[peer].account_mut().credited(header.length) {
+                    return state.broken(peer, "it gave more credit back than it had been lent");
                 }
-                if self.peers[peer].queued() {
-                    self.work.push_back(Work::Flush(peer));
+                if state.peers[peer].queued() {
+                    state.work.push_back(Work::Flush(peer));
                 }
             }
         }
     }
 
     fn place(&mut self, peer: Peer, header: &Header) -> Placement {
-        if self.peers[peer].broken() {
+        let state = &mut *self.state;
+        if state.peers[peer].broken() {
             return Placement::Collect;
         }
         match header.kind {
-            Kind::Eager | Kind::EagerSync => place_eager(self, peer, header),
+            Kind::Eager | Kind::EagerSync => place_eager(state, peer, header),
             Kind::Data => {
-                let Some(index) = streaming(self, peer, header) else {
+                let Some(index) = streaming(state, peer, header) else {
                     return Placement::Collect;
                 };
-                let memory = self.requests.receive(index).and_then(|task| task.buffer.memory());
+                let memory = state.requests.receive(index).and_then(|task| task.buffer.memory());
                 let at = header.auxiliary() as isize;
-                memory.map_or(Placement::Collect, |memory| lend(self, index, memory.shifted(at)))
+                memory.map_or(Placement::Collect, |memory| lend(state, index, memory.shifted(at)))
             }
-            Kind::Protocol => place_for_machine(self, peer, header),
+            Kind::Protocol => self.beside.place(state, peer, header),
             _ => Placement::Collect,
         }
     }
 
     fn placed(&mut self, peer: Peer, header: &Header) {
-        let known = &self.peers[peer];
+        let state = &mut *self.state;
+        let known = &state.peers[peer];
         if known.broken() {
             return;
         }
-        self.tools.came.comes(known.level());
+        state.tools.came.comes(known.level());
         if header.kind == Kind::Data {
-            match streaming(self, peer, header) {
-                Some(index) => arrived(self, index, header.auxiliary(), header.length),
-                None => self.broken(peer, "data that this process did not ask for"),
+            match streaming(state, peer, header) {
+                Some(index) => arrived(state, index, header.auxiliary(), header.length),
+                None => state.broken(peer, "data that this process did not ask for"),
             }
-        } else if let Some(index) = self.placing.remove(&peer) {
-            self.tools.arrived(peer, header);
-            settle(self, peer, header.length, acknowledgement(header));
-            self.finish(index);
+        } else if let Some(index) = state.placing.remove(&peer) {
+            state.tools.arrived(peer, header);
+            settle(state, peer, header.length, acknowledgement(header));
+            state.finish(index);
         } else if header.kind == Kind::Protocol {
-            placed_for_machine(self, peer, header);
+            self.beside.placed(state, peer, header);
         }
     }
 
     fn received(&mut self, peer: Peer, token: u64) {
-        let Some(index) = self.requests.index(Request::from_raw(token)) else {
+        let state = &mut *self.state;
+        let Some(index) = state.requests.index(Request::from_raw(token)) else {
             return;
         };
-        if self.requests.receive(index).is_some_and(|task| task.peer == peer) {
-            self.finish(index);
+        if state.requests.receive(index).is_some_and(|task| task.peer == peer) {
+            state.finish(index);
         }
     }
 
     fn sent(&mut self, peer: Peer, token: u64) {
-        let Some(index) = self.requests.index(Request::from_raw(token)) else {
+        let state = &mut *self.state;
+        let Some(index) = state.requests.index(Request::from_raw(token)) else {
             return;
         };
-        if self
+        if state
             .requests
             .send(index)
             .is_some_and(|task| task.peer == peer && task.stage == SendStage::Bulk)
         {
-            self.finish(index);
+            state.finish(index);
         }
     }
 
     fn writable(&mut self, peer: Peer) {
-        if self.peers[peer].queued() {
-            self.work.push_back(Work::Flush(peer));
+        let state = &mut *self.state;
+        if state.peers[peer].queued() {
+            state.work.push_back(Work::Flush(peer));
         }
     }
 
     fn lost(&mut self, peer: Peer, reason: &str) {
-        self.work.push_back(Work::Lost(peer, reason.into()));
+        let state = &mut *self.state;
+        state.work.push_back(Work::Lost(peer, reason.into()));
     }
 }

@@ -45,7 +45,6 @@ use crate::base::peers::Peers;
 use crate::base::request::Tokens;
 use crate::base::requests::{Owned, Requests};
 use crate::base::work::Work;
-use crate::machine::Machines;
 use crate::mismatch::Agreement;
 use crate::p2p::direct::Expected;
 use crate::p2p::message::Content;
@@ -92,11 +91,9 @@ pub struct State {
     /// Eager messages that are being read straight into a receive's memory.
     placing: FxHashMap<Peer, u32>,
     work: VecDeque<Work>,
-    /// Machines of other rooms.
-    machines: Machines,
-    /// Functions of the program that they ask for.
+    /// Functions of the program that machines ask for.
     callbacks: Arc<Callbacks>,
-    /// What passes between them and those of peers with the same numbers.
+    /// What passes between machines and those of peers with the same numbers.
     partners: FxHashMap<(Peer, u8), Partner>,
     tools: Tools,
     /// Whether others call the same operations.

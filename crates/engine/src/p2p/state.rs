@@ -17,8 +17,7 @@ use crate::base::peers::{Acquaintance, PeerState};
 use crate::base::request::CompletedPart;
 use crate::base::requests::{NONE, Requests};
 use crate::base::work::{CHUNK, Work};
-use crate::machine::Machines;
-use crate::mismatch::Agreement;
+use crate::mismatch::{Agreement, Host};
 use crate::p2p::Message;
 use crate::p2p::conversion::{Origin, convert, prepare};
 use crate::p2p::direct::Expected;
@@ -52,7 +51,6 @@ impl State {
             outgoing: Default::default(),
             placing: Default::default(),
             work: Default::default(),
-            machines: Default::default(),
             callbacks: Default::default(),
             partners: Default::default(),
             tools: Default::default(),
@@ -91,29 +89,7 @@ impl State {
         &mut self.tools
     }
 
-    /// Whether others call the same operations.
-    #[inline(always)]
-    pub(crate) fn agreement(&self) -> &Agreement {
-        &self.agreement
-    }
-
-    #[inline(always)]
-    pub(crate) fn agreement_mut(&mut self) -> &mut Agreement {
-        &mut self.agreement
-    }
-
-    /// Machines of other rooms.
-    #[inline(always)]
-    pub(crate) fn machines(&self) -> &Machines {
-        &self.machines
-    }
-
-    #[inline(always)]
-    pub(crate) fn machines_mut(&mut self) -> &mut Machines {
-        &mut self.machines
-    }
-
-    /// Functions of the program that they ask for.
+    /// Functions of the program that machines ask for.
     pub(crate) fn callbacks(&self) -> &Arc<Callbacks> {
         &self.callbacks
     }
@@ -273,6 +249,30 @@ impl State {
     #[inline]
     pub(crate) fn is_own(&self, peer: Peer) -> bool {
         self.peers[peer].own()
+    }
+}
+
+impl Host for State {
+    #[inline(always)]
+    fn agreement(&self) -> &Agreement {
+        &self.agreement
+    }
+
+    #[inline(always)]
+    fn agreement_mut(&mut self) -> &mut Agreement {
+        &mut self.agreement
+    }
+
+    fn tools(&self) -> &Tools {
+        &self.tools
+    }
+
+    fn reply(&mut self, peer: Peer, header: Header) {
+        Self::reply(self, peer, header);
+    }
+
+    fn broken(&mut self, peer: Peer, what: &str) {
+        Self::broken(self, peer, what);
     }
 }
 

@@ -11,8 +11,9 @@ use isthmus_schedule::step::{Action, Buffer, Plan, Slice, Step, Together, WINDOW
 use crate::base::binding::Sides;
 use crate::base::binding::{Binding, BoundBuffer, Next, Unit};
 use crate::base::block::Block;
+use crate::base::notes::tag_of;
 use crate::base::requests::NONE;
-use crate::mismatch::{MOST_ASKED, PERSISTENT, Which};
+use crate::mismatch::{MOST_ASKED, Which};
 use crate::plans::scratch::Spare;
 use crate::plans::staged::Staged;
 use crate::{Channel, EngineError, Operation, ReceiveBuffer, SendBuffer};
@@ -79,13 +80,6 @@ pub(crate) struct Execution {
     aborted: bool,
     /// Members that were asked whether they are in the same operation.
     asked: Vec<u32>,
-}
-
-/// Upper half of the tags of an operation: see [`Execution::name`].
-#[inline]
-pub(crate) fn tag_of(sequence: u32, apart: u32) -> i32 {
-    let among = PERSISTENT - 1;
-    ((sequence & !among | (sequence + apart) & among) << 16) as i32
 }
 
 /// The ranks without which a step does not end.

@@ -9,7 +9,7 @@ pub(crate) mod staged;
 
 use crate::base::request::CompletedPart;
 use crate::groups::meeting::Groups;
-use crate::mismatch::Known;
+use crate::mismatch::Testimony;
 use crate::p2p::Core;
 use crate::plans::execution::Execution;
 use crate::plans::scratch::Spare;
@@ -26,15 +26,15 @@ pub(crate) struct Hands<'a> {
 /// A plan in which a member does not take part.
 pub(crate) struct AtOdds {
     request: Request,
-    known: Known,
+    testimony: Testimony,
     /// What the program is told.
     error: EngineError,
 }
 
 impl AtOdds {
     /// What is known of that member.
-    pub(crate) fn known(&self) -> Known {
-        self.known
+    pub(crate) fn testimony(&self) -> Testimony {
+        self.testimony
     }
 
     /// The plan, and what the program is told.

@@ -8,11 +8,12 @@ use isthmus_wire::frame::{Header, Kind};
 use isthmus_wire::waiting::Item;
 
 use crate::base::buffer::transfer;
+use crate::base::notes::Amount;
 use crate::base::request::CompletedPart;
 use crate::base::requests::{NONE, Outcome, Owned, Owner};
 use crate::machine::Machine;
 use crate::mismatch::asking::{compare_kept, error_of, known_of, question};
-use crate::mismatch::{Amount, Found, Which};
+use crate::mismatch::{Found, Host, Which};
 use crate::p2p::State;
 use crate::p2p::loss::goes_on;
 use crate::p2p::receive::start_receive;
@@ -201,10 +202,10 @@ impl Plans {
             Some((index, execution, known_as(execution)?))
         })?;
         let known = known_of(execution.channel(), execution.asked(), found)?;
-        Some(known.map(|known| AtOdds {
+        Some(known.map(|testimony| AtOdds {
             request: state.requests().name(index),
-            known,
-            error: error_of(state, execution.channel(), operation, known),
+            testimony,
+            error: error_of(state, execution.channel(), operation, testimony),
         }))
     }
 

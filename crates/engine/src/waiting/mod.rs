@@ -4,6 +4,7 @@
 pub(crate) mod bell;
 pub(crate) mod inner;
 pub(crate) mod keeper;
+mod keeping;
 pub(crate) mod pace;
 pub(crate) mod patience;
 pub(crate) mod shared;

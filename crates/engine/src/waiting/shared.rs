@@ -510,7 +510,7 @@ impl Shared {
 
     /// As [`Engine::start_activity`], for one that something outside the engine wakes ([`Shared::wake`]): there is a
     /// bell from now on.
-    pub fn start_activity(&self, activity: Box<dyn crate::Activity>) -> Request {
+    pub fn start_activity(&self, activity: Box<dyn crate::Activity<Engine>>) -> Request {
         let mut guard = self.lock();
         // Without descriptors sleepers take naps, see `sleep`.
         let _ = self.bell.descriptor();
@@ -521,7 +521,7 @@ impl Shared {
     /// changed. For any thread; never waits.
     pub fn wake(&self) {
         self.bell.ring();
-        self.watch();
+        self.keeper.watch();
         if self.policy.guests {
             self.progress_from_thread();
         }

@@ -23,7 +23,7 @@ fn pending(engine: &Engine) -> (Vec<Item>, u32) {
         Owner::Groups => engine.groups.pending(state, index),
         Owner::Vendor => engine.vendor.pending(state, index),
         Owner::Partitioned => engine.partitioned.pending(state, index),
-        Owner::Registered(number) => state.machines().get(number)?.pending(state, index),
+        Owner::Registered(number) => engine.machines.get(number)?.pending(state, index),
     })
 }
 

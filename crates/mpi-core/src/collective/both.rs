@@ -18,7 +18,7 @@ impl Both {
     }
 }
 
-impl Activity for Both {
+impl Activity<Engine> for Both {
     fn advance(&mut self, engine: &mut Engine) -> Option<Completion> {
         for part in &mut self.parts {
             let Some(over) = part.and_then(|request| engine.take(request)) else {

@@ -32,7 +32,7 @@ struct Agreeing {
     errands: Option<Errands>,
 }
 
-impl Activity for Agreeing {
+impl Activity<Engine> for Agreeing {
     fn advance(&mut self, engine: &mut Engine) -> Option<Completion> {
         if let Some(agree) = &self.agree {
             match self.asker.ask(Ask::Agree(Box::new(agree.clone()))) {

@@ -7,11 +7,11 @@ use isthmus_protocol::matching::Pattern;
 use isthmus_schedule::{Done, Neighbours, Operation as What};
 
 use super::*;
+use crate::base::notes::{Amount, tag_of};
 use crate::groups::Taker;
 use crate::mismatch::asking::compare_kept;
-use crate::mismatch::{Amount, Which};
+use crate::mismatch::{Host, Which};
 use crate::p2p::send::send_of_operation;
-use crate::plans::execution::tag_of;
 
 /// What has become of an operation along the edges of a topology.
 #[derive(Debug)]
