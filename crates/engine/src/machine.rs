@@ -173,6 +173,23 @@ impl<'a> Port<'a> {
         Ok(Sending::Queued)
     }
 
+    /// What `act` sends to the peer leaves together, as far as it is short.
+    pub fn together<T>(&mut self, peer: Peer, act: impl FnOnce(&mut Self) -> T) -> T {
+        let route = self.state.peer(peer).map(|known| usize::from(known.route()));
+        self.gather(route, |transport| transport.gather(peer));
+        let done = act(self);
+        self.gather(route, |transport| transport.send_gathered(peer));
+        done
+    }
+
+    fn gather(&mut self, route: Option<usize>, act: impl FnOnce(&mut dyn Transport)) {
+        if let (Some(transports), Some(route)) = (&mut self.transports, route) {
+            if let Some(transport) = transports.get_mut(route) {
+                act(&mut **transport);
+            }
+        }
+    }
+
     /// The machine is done with a frame of so many bytes that it had [kept](Taken::Kept).
     pub fn done(&mut self, peer: Peer, bytes: u64) {
         let Some(budget) = known_budget(self.state, peer, self.number) else {

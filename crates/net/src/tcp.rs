@@ -1,41 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The transport inside a site: plain TCP, moved by whichever thread waits in an MPI call.
 
+mod channel;
+
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use isthmus_datatype::raw::{ReadMemory, WriteMemory};
-use isthmus_transport::{Lent, Limits, Peer, Placement, SendError, Sink, Transport};
+use isthmus_transport::{Lent, Limits, Peer, SendError, Sink, Transport};
 use isthmus_wire::frame::{HEADER_BYTES, Header};
 use rustc_hash::FxHashMap;
 use rustix::io::Errno;
 
+use self::channel::{Channel, FRAME, Read, State};
 use crate::driver::Handle;
-use crate::inbound::{Deliver, Inbound};
+use crate::inbound::Inbound;
 use crate::link::{Command, Early, PlainEvent, TookEarly};
-use crate::outbox::{self, Bulk, Outbox};
+use crate::outbox::{self, Bulk};
 use crate::pacing;
 use crate::pages::Fill;
 use crate::places::Places;
 use crate::socket::{self, Interest, Poller, Ready};
-use crate::tcpinfo;
 
-/// Longest payload of a frame.
-const FRAME: usize = 256 << 10;
 /// Messages up to here go at once: about what a local network carries in the time of a rendezvous.
 const EAGER: usize = 64 << 10;
-/// Bytes of user data per Data frame.
-const FRAGMENT: usize = 1 << 20;
 /// Bytes of frames that may wait for one peer.
 const QUEUE: usize = 1 << 20;
+/// Longest payload that is copied to leave together with other frames: a copy of it takes less than a system call.
+const GATHERED: usize = 8 << 10;
+/// So many bytes that were gathered leave at once.
+const ENOUGH: usize = 64 << 10;
 /// Room for one read.
 const SCRATCH: usize = 128 << 10;
-/// Room behind what is read in place: for what comes after it, and no more of the next long payload than a header's
-/// worth, since that is copied once more.
-const AFTER: usize = 4 << 10;
-/// Reads, and writes, of one connection before others get their turn.
-const TURNS: usize = 8;
 /// With up to so many connections each is simply read; with more the poller says which.
 const FEW: usize = 2;
 /// Nor are they simply read after so many bytes came at once: a reader locks the socket, and while packets arrive, one
@@ -78,132 +75,6 @@ enum Event {
         channel: usize,
         reason: String,
     },
-}
-
-#[derive(Debug)]
-enum State {
-    Idle,
-    /// What is sent meanwhile is sent by the thread as soon as it can.
-    Dialling(Arc<Early>),
-    Open(OwnedFd),
-    /// The peer said farewell, or we did and it hung up.
-    Ended,
-    Lost(String),
-}
-
-#[derive(Debug)]
-struct Channel {
-    peer: Peer,
-    state: State,
-    outbox: Outbox,
-    inbound: Inbound,
-    /// Bytes that came when it was read last.
-    came: usize,
-    /// A frame was refused.
-    refused: bool,
-    /// The poller also watches for room to write.
-    watching_write: bool,
-    farewell_said: bool,
-}
-
-struct ToSink<'a> {
-    peer: Peer,
-    sink: &'a mut dyn Sink,
-}
-
-impl Deliver for ToSink<'_> {
-    fn frame(&mut self, header: &Header, payload: &[u8]) {
-        self.sink.frame(self.peer, header, payload);
-    }
-    fn place(&mut self, header: &Header) -> Placement {
-        self.sink.place(self.peer, header)
-    }
-    fn placed(&mut self, header: &Header) {
-        self.sink.placed(self.peer, header);
-    }
-    fn received(&mut self, token: u64) {
-        self.sink.received(self.peer, token);
-    }
-}
-
-/// What became of reading.
-enum Read {
-    Nothing,
-    Something,
-    /// The peer's stream is over.
-    End,
-    Failed(String),
-}
-
-impl Channel {
-    fn new(peer: Peer) -> Self {
-        Self {
-            peer,
-            state: State::Idle,
-            outbox: Outbox::new(FRAGMENT),
-            inbound: Inbound::new(FRAME),
-            came: 0,
-            refused: false,
-            watching_write: false,
-            farewell_said: false,
-        }
-    }
-
-    /// Sends from the outbox until the socket is full. Returns the tokens of bulks that are complete. `alone`: no other
-    /// connection sends.
-    fn flush(&mut self, fill: &mut Fill, alone: bool, sent: &mut Vec<u64>) -> Result<(), Errno> {
-        let State::Open(socket) = &self.state else {
-            return Ok(());
-        };
-        for _ in 0..TURNS {
-            let drained = || alone && tcpinfo::tcp_info(socket).is_some_and(|info| info.is_drained());
-            let sending = self
-                .outbox
-                .next(fill, drained, |first, second| socket::send(socket, first, second));
-            let Some(n) = sending.transpose()?.flatten() else {
-                break;
-            };
-            fill.sent(n);
-            sent.extend(self.outbox.consume(n));
-        }
-        Ok(())
-    }
-
-    fn read(&mut self, scratch: &mut [u8], sink: &mut dyn Sink) -> Read {
-        let State::Open(socket) = &self.state else {
-            return Read::Nothing;
-        };
-        let mut to = ToSink { peer: self.peer, sink };
-        let mut outcome = Read::Nothing;
-        for _ in 0..TURNS {
-            let direct = self
-                .inbound
-                .direct(|place| socket::receive_into(socket, place, &mut scratch[..AFTER]));
-            let (got, direct) = direct.unwrap_or_else(|| (socket::receive(socket, scratch), 0));
-            let n = match got {
-                Ok(Some(0)) => return Read::End,
-                Ok(Some(n)) => n,
-                Ok(None) => return outcome,
-                Err(e) => return Read::Failed(std::io::Error::from(e).to_string()),
-            };
-            outcome = Read::Something;
-            self.came = n;
-            if direct > 0 {
-                self.inbound.advance(n.min(direct), &mut to);
-            }
-            if let Err(violation) = self.inbound.feed(&scratch[..n.saturating_sub(direct)], &mut to) {
-                return Read::Failed(format!(
-                    "{violation}; the two run different versions of Isthmus, or one has a bug"
-                ));
-            }
-            let room = if direct > 0 { direct + AFTER } else { scratch.len() };
-            if n < room {
-                // The socket is empty; asking again would only cost time.
-                return outcome;
-            }
-        }
-        outcome
-    }
 }
 
 impl TcpTransport {
@@ -299,6 +170,11 @@ impl TcpTransport {
 
     /// Sends a frame at once if nothing is before it.
     fn send_now(&mut self, at: usize, header: &[u8; HEADER_BYTES], payload: &[u8]) -> Result<(), SendError> {
+        let gathered = self.channels[at].gathers && payload.len() <= GATHERED;
+        if !gathered && self.channels[at].has_gathered() {
+            // A long payload is not copied to leave behind others.
+            self.flush(at)?;
+        }
         let channel = &mut self.channels[at];
         let mut gone = 0;
         if let State::Dialling(early) = &channel.state {
@@ -312,7 +188,7 @@ impl TcpTransport {
             }
         }
         if let State::Open(socket) = &channel.state {
-            if channel.outbox.is_empty() {
+            if channel.outbox.is_empty() && !gathered {
                 match socket::send(socket, header, payload) {
                     Ok(n) => gone = n.unwrap_or(0),
                     Err(e) => return Err(self.broken(at, e)),
@@ -328,6 +204,9 @@ impl TcpTransport {
             return Err(SendError::WouldBlock);
         }
         channel.outbox.push(header, payload, gone);
+        if gathered && channel.outbox.waiting() < ENOUGH {
+            return Ok(());
+        }
         if gone > 0 || !channel.watching_write {
             return self.flush(at);
         }
@@ -514,6 +393,21 @@ impl Transport for TcpTransport {
         outbox::check(peer, header, payload);
         let at = self.usable(peer)?;
         self.send_now(at, &header.encode(), payload)
+    }
+
+    fn gather(&mut self, peer: Peer) {
+        let at = self.at(peer);
+        self.channels[at].gathers = true;
+    }
+
+    fn send_gathered(&mut self, peer: Peer) {
+        let at = self.at(peer);
+        let leaves = self.channels[at].has_gathered();
+        self.channels[at].gathers = false;
+        if leaves {
+            // A failure is told at the next poll.
+            let _ = self.flush(at);
+        }
     }
 
     fn send_bulk(

@@ -42,6 +42,38 @@ fn frames_arrive_once_whole_and_in_order() {
 }
 
 #[test]
+fn short_frames_that_are_gathered_leave_together() {
+    let mut all = job(2, Reach::Tcp);
+    let peer = Peer::new(1);
+    all[0].send_frame(peer, &Header::new(Kind::Eager, 0, 0, 0, 1, 0), &[7]);
+    until(&mut all, "a connection", |all| all[1].sink.frames.len() == 1);
+    all[0].transport.gather(peer);
+    for tag in 1..=9 {
+        all[0].send_frame(
+            peer,
+            &Header::new(Kind::Eager, 0, 0, tag, 3, 0),
+            &pattern(3, tag as u32),
+        );
+    }
+    for _ in 0..50 {
+        all[1].poll();
+    }
+    assert_eq!(all[1].sink.frames.len(), 1, "they wait for more");
+    // What is long is not copied, and takes them along.
+    let long = pattern(100_000, 10);
+    all[0].send_frame(peer, &Header::new(Kind::Eager, 0, 0, 10, 100_000, 0), &long);
+    until(&mut all, "a long one and those before it", |all| {
+        all[1].sink.frames.len() == 11
+    });
+    all[0].send_frame(peer, &Header::new(Kind::Eager, 0, 0, 11, 1, 0), &[9]);
+    all[0].transport.send_gathered(peer);
+    until(&mut all, "the last one", |all| all[1].sink.frames.len() == 12);
+    let tags: Vec<i32> = all[1].sink.frames.iter().map(|(_, header, _)| header.tag).collect();
+    assert_eq!(tags, (0..12).collect::<Vec<i32>>());
+    close(all);
+}
+
+#[test]
 fn both_may_fill_a_connection_before_either_reads() {
     for way in WAYS {
         let mut all = job(2, way);

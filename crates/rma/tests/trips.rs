@@ -229,3 +229,48 @@ fn two_threads_wait_for_what_each_has_asked_for() {
     cell.read(64, &mut bytes);
     assert_eq!(i64::from_ne_bytes(bytes), 600);
 }
+
+/// A number of the host's part, when the host has taken what has come.
+fn shown(stage: &Stage, disp: isize) -> i64 {
+    stage.host.engine().lock().progress();
+    let mut bytes = [0; 8];
+    stage.windows[0].own_memory().reading().read(disp, &mut bytes);
+    i64::from_ne_bytes(bytes)
+}
+
+#[test]
+fn short_operations_in_a_row_leave_in_ever_larger_groups() {
+    let stage = Stage::new();
+    let window = &stage.windows[1];
+    window
+        .lock_all(isthmus_abi::constants::MPI_MODE_NOCHECK)
+        .expect("locked");
+    let cell = Cell::new(window);
+    let adds = |sums: i64| -> Vec<i64> {
+        let each = (0..sums).map(|_| {
+            cell.add(1);
+            shown(&stage, 64)
+        });
+        each.collect()
+    };
+    assert_eq!(adds(17), [0, 1, 1, 3, 3, 3, 3, 7, 7, 7, 7, 7, 7, 7, 7, 15, 15]);
+    // There is an end to that.
+    assert_eq!(adds(80).last(), Some(&95));
+    // Who looks after messages lets them go, and begins anew.
+    stage.liar.engine().lock().progress();
+    assert_eq!(shown(&stage, 64), 97);
+    assert_eq!(adds(3), [97, 98, 98]);
+    stage.progress();
+    // What is asked for leaves at once with what is before it, unless something is on its way that was asked for.
+    let other = Cell::at(window, 128);
+    other.put(5);
+    cell.get();
+    assert_eq!(shown(&stage, 128), 5);
+    other.put(6);
+    other.get();
+    assert_eq!(shown(&stage, 128), 5);
+    stage.progress();
+    assert_eq!((shown(&stage, 128), cell.got(), other.got()), (6, 100, 6));
+    stage.progress();
+    assert_eq!(stage.accused(), None);
+}

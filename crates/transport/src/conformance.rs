@@ -19,6 +19,7 @@ pub type Pair = [Box<dyn Transport>; 2];
 pub fn check(mut make: impl FnMut() -> Pair) {
     frames_arrive_once_whole_and_in_order(make());
     filled_frames_arrive(make());
+    gathered_frames_arrive(make());
     both_directions_at_once(make());
     back_pressure_ends(make());
     handles_travel_with_requests(make());
@@ -223,6 +224,35 @@ fn filled_frames_arrive(ends: Pair) {
         let (header, payload) = bench.next(1);
         assert_eq!(header, eager(number, length));
         assert_eq!(payload, pattern(number, length), "frame {number}");
+    }
+}
+
+/// Frames that leave together come as any others, whatever their lengths, and so do those between them.
+fn gathered_frames_arrive(ends: Pair) {
+    let limit = ends[0].limits(END[1]).frame;
+    let mut bench = Bench::new(ends);
+    let lengths = [0, 100, 5000, 100, limit, 1, 8192.min(limit)];
+    let length = |number: usize| lengths[number % lengths.len()];
+    let mut sent = 0;
+    for number in 0..140 {
+        if number % 20 == 3 {
+            bench.ends[0].gather(END[1]);
+        }
+        let taken = bench.ends[0].send(END[1], &eager(number, length(number)), &pattern(number, length(number)));
+        if number % 20 == 16 {
+            bench.ends[0].send_gathered(END[1]);
+        }
+        match taken {
+            Ok(()) => sent = number + 1,
+            Err(SendError::WouldBlock) => break,
+            Err(SendError::Lost(reason)) => panic!("the peer was lost: {reason}"),
+        }
+    }
+    bench.ends[0].send_gathered(END[1]);
+    for number in 0..sent {
+        let (header, payload) = bench.next(1);
+        assert_eq!(header, eager(number, length(number)));
+        assert_eq!(payload, pattern(number, length(number)), "frame {number}");
     }
 }
 

@@ -147,6 +147,13 @@ pub trait Transport: Send {
     /// `payload.len()` is [`Header::payload_bytes`], at most [`Limits::frame`].
     fn send(&mut self, peer: Peer, header: &Header, payload: &[u8]) -> Result<(), SendError>;
 
+    /// More frames for the peer follow at once: they may leave together, at the latest with
+    /// [`Transport::send_gathered`], which has to follow.
+    fn gather(&mut self, _peer: Peer) {}
+
+    /// What was gathered leaves. Whatever goes wrong is reported as if the frames had left one by one.
+    fn send_gathered(&mut self, _peer: Peer) {}
+
     /// As [`Transport::send`] for a payload that does not lie in one piece: `fill` writes all of it, at most once, to
     /// where the transport wants it. `scratch` is memory that a transport without a better place may use.
     fn send_filled(

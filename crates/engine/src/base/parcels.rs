@@ -151,6 +151,10 @@ impl Parcels {
         self.queues.is_empty()
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.queues.iter().map(|(_, queue)| queue.len()).sum()
+    }
+
     /// Nothing of it could leave if the transport took frames.
     pub(crate) fn wait_for_credit(&self) -> bool {
         self.turns.is_empty()

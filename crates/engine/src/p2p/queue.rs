@@ -63,6 +63,11 @@ impl Outgoing {
         self.controls.is_empty() && self.messages.is_empty() && self.streams.is_empty() && self.held == 0
     }
 
+    /// Whether several frames leave if all do.
+    pub(crate) fn has_several(&self) -> bool {
+        self.controls.len() + self.messages.len() + self.streams.len() + self.parcels.len() > 1
+    }
+
     /// Whether messages have to wait behind something of it. Those of machines that wait for credit are none of theirs.
     pub(crate) fn blocks(&self) -> bool {
         !self.has_no_messages() || !self.parcels.wait_for_credit()

@@ -424,7 +424,14 @@ pub(crate) fn flush(core: &mut Core, peer: Peer) {
         return;
     };
     let route = core.state.peers[peer].route() as usize;
+    let several = queue.has_several();
+    if several {
+        core.transports[route].gather(peer);
+    }
     let outcome = flush_queue(core, peer, route, &mut queue);
+    if several {
+        core.transports[route].send_gathered(peer);
+    }
     if let Err(SendError::Lost(reason)) = outcome {
         core.lose(peer, reason.into());
     }

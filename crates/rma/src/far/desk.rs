@@ -18,7 +18,7 @@ use isthmus_wire::rma::{Failure, Operation, What};
 
 use super::landing::Landing;
 use super::open::Open;
-use super::outgoing::{Among, Key, Leaving, Memory, Outgoing, halves, header, key};
+use super::outgoing::{Among, Frame, Key, Leaving, Memory, Outgoing, halves, header, key};
 use crate::window::Window;
 
 fn lost_desk() -> EngineError {
@@ -209,10 +209,10 @@ impl Desk {
         &mut self,
         port: &mut Port<'_>,
         peer: Peer,
-        header: Header,
-        operation: Vec<u8>,
+        frame: Frame,
+        asks: bool,
     ) -> Result<(), EngineError> {
-        self.out.hold(port, peer, header, operation)
+        self.out.hold(port, peer, frame, asks)
     }
 
     /// See [`Outgoing::flush`].

@@ -65,14 +65,61 @@ pub(super) struct Outgoing {
     pub(super) waiting: HashMap<Peer, [u64; 2]>,
     /// Operations for peers that what left before has not reached yet.
     bundles: HashMap<Peer, Bundled>,
-    /// The last operations for peers of this local area: a flush behind one is a part of its frame.
+    /// For peers of this local area: since this process has looked after messages.
     held: HashMap<Peer, Held>,
 }
 
-/// An operation that asks nothing and has all its data.
+/// A frame that needs nothing more.
+pub(super) struct Frame {
+    pub(super) head: Header,
+    pub(super) payload: Vec<u8>,
+}
+
+/// Frames for a peer that leave together.
 struct Held {
-    head: Header,
-    operation: Vec<u8>,
+    frames: Vec<Frame>,
+    bytes: usize,
+    /// So many leave when one more comes. The target begins with the first ones early, and long rows take few messages.
+    most: usize,
+    /// What was asked for is on its way, so that what comes meanwhile may wait for more.
+    asked: bool,
+}
+
+impl Default for Held {
+    fn default() -> Self {
+        Self {
+            frames: Vec::new(),
+            bytes: 0,
+            most: 1,
+            asked: false,
+        }
+    }
+}
+
+impl Held {
+    /// Most frames that leave together, and most bytes of them.
+    const MOST: usize = 32;
+    const MOST_BYTES: usize = 16 << 10;
+
+    fn has_room(&self, bytes: usize) -> bool {
+        self.frames.len() < self.most && self.bytes + bytes <= Self::MOST_BYTES
+    }
+
+    /// Those that wait. More of the next ones do.
+    fn take(&mut self) -> Vec<Frame> {
+        self.most = (2 * self.most).min(Self::MOST);
+        self.bytes = 0;
+        std::mem::take(&mut self.frames)
+    }
+
+    /// The last operation of a window, if it asks nothing.
+    fn last(&mut self, context: u32) -> Option<&mut Frame> {
+        let last = self.frames.last_mut()?;
+        let is_open = halves(&last.head).0 == context
+            && last.head.tag == What::Operate as i32
+            && Operation::question_of(&last.payload) == 0;
+        is_open.then_some(last)
+    }
 }
 
 /// Of which window operations are, and whether they follow an odd fence ([`Counts`](crate::counts)).
@@ -125,10 +172,10 @@ impl Outgoing {
         among: Among,
         operation: &Operation<'_>,
     ) -> Option<u64> {
-        self.leave(port, peer);
         if !self.waiting.contains_key(&peer) || !Bundle::suits(operation) {
             return None;
         }
+        self.leave(port, peer);
         let fits = |bundled: &Bundled| bundled.among == among && bundled.operations.has_room(operation);
         if self.bundles.get(&peer).is_some_and(|bundled| !fits(bundled)) {
             self.release(port, peer);
@@ -166,20 +213,33 @@ impl Outgoing {
         self.held.remove(&peer);
     }
 
-    /// Sends an operation that asks nothing and has all its data, soon: with the flush behind it, before whatever else
-    /// this process has to say to the peer, or when it looks after messages.
+    /// Sends something soon: with a flush behind it, before whatever else this process has to say to the peer, with
+    /// others like it, or when this process looks after messages. What `asks` leaves at once if nothing else that was
+    /// asked for is on its way.
     pub(super) fn hold(
         &mut self,
         port: &mut Port<'_>,
         peer: Peer,
-        head: Header,
-        operation: Vec<u8>,
+        frame: Frame,
+        asks: bool,
     ) -> Result<(), EngineError> {
         if let Some(error) = port.loss(peer) {
             return Err(error);
         }
-        self.leave(port, peer);
-        self.held.insert(peer, Held { head, operation });
+        if !self.bundles.is_empty() {
+            self.release(port, peer);
+        }
+        let held = self.held.entry(peer).or_default();
+        if !held.has_room(frame.payload.len()) {
+            let frames = held.take();
+            self.send_all(port, peer, frames);
+        }
+        let held = self.held.entry(peer).or_default();
+        held.bytes += frame.payload.len();
+        held.frames.push(frame);
+        if asks && !std::mem::replace(&mut held.asked, true) {
+            self.leave(port, peer);
+        }
         Ok(())
     }
 
@@ -191,33 +251,44 @@ impl Outgoing {
         context: u32,
         question: u32,
     ) -> Result<(), EngineError> {
-        let held = self.held.get_mut(&peer).filter(|held| halves(&held.head).0 == context);
-        let Some(held) = held else {
+        let Some(last) = self.held.get_mut(&peer).and_then(|held| held.last(context)) else {
             let head = header(What::Flush, context, question, 0);
             let nothing = (SendBuffer::EMPTY, Memory::Own);
             return self.operate(port, peer, head, nothing, None).map(drop);
         };
-        Operation::ask(&mut held.operation, question);
+        Operation::ask(&mut last.payload, question);
         self.leave(port, peer);
         Ok(())
     }
 
     /// What is held leaves; whether there was any.
     pub(super) fn let_go(&mut self, port: &mut Port<'_>) -> bool {
-        let peers: Vec<_> = self.held.keys().copied().collect();
-        peers.iter().for_each(|&peer| self.leave(port, peer));
-        !peers.is_empty()
+        let mut any = false;
+        while let Some(&peer) = self.held.keys().next() {
+            any |= self.leave(port, peer);
+            self.held.remove(&peer);
+        }
+        any
     }
 
-    fn leave(&mut self, port: &mut Port<'_>, peer: Peer) {
-        if self.held.is_empty() {
-            return;
-        }
-        if let Some(Held { head, operation }) = self.held.remove(&peer) {
-            let payload = SendBuffer::owned(operation.into());
-            // Who is lost is told by others.
-            let _ = self.send(port, peer, head, payload, Memory::Own, None);
-        }
+    /// Whether anything was held for this peer.
+    fn leave(&mut self, port: &mut Port<'_>, peer: Peer) -> bool {
+        let held = self.held.get_mut(&peer).filter(|held| !held.frames.is_empty());
+        let Some(frames) = held.map(Held::take) else {
+            return false;
+        };
+        self.send_all(port, peer, frames);
+        true
+    }
+
+    fn send_all(&mut self, port: &mut Port<'_>, peer: Peer, frames: Vec<Frame>) {
+        port.together(peer, |port| {
+            for Frame { head, payload } in frames {
+                let payload = SendBuffer::owned(payload.into());
+                // Who is lost is told by others.
+                let _ = self.send(port, peer, head, payload, Memory::Own, None);
+            }
+        });
     }
 
     /// Sends what this process has to say. If it leaves later, `request` has a part that is over then.
@@ -229,11 +300,14 @@ impl Outgoing {
         (payload, memory): (SendBuffer, Memory),
         request: Option<Request>,
     ) -> Result<Sending, EngineError> {
-        self.leave(port, peer);
-        if !self.bundles.is_empty() {
-            self.release(port, peer);
+        if self.held.is_empty() && self.bundles.is_empty() {
+            return self.send(port, peer, header, payload, memory, request);
         }
-        self.send(port, peer, header, payload, memory, request)
+        port.together(peer, |port| {
+            self.leave(port, peer);
+            self.release(port, peer);
+            self.send(port, peer, header, payload, memory, request)
+        })
     }
 
     fn send(

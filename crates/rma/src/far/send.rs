@@ -11,7 +11,7 @@ use isthmus_wire::rma::{Does, Operation, SHORT, What};
 
 use super::desk::{Desk, with_desk};
 use super::landing::Landing;
-use super::outgoing::{Among, Key, header, key_of};
+use super::outgoing::{Among, Frame, Key, header, key_of};
 use crate::counts::Counts;
 use crate::data::When;
 use crate::epoch::Held;
@@ -107,7 +107,12 @@ pub(super) fn send(
     let said = with_desk(&mut engine, |desk, port| {
         if let Some(kind) = kind.filter(|_| !sent.locked.contains(&rank)) {
             let lock = header(What::Lock, way.context, u32::from(kind == LockKind::Exclusive), 0);
-            desk.say(port, way.peer, lock, SendBuffer::EMPTY)?;
+            if port.level(way.peer) > WIDE_AREA {
+                let payload = Vec::new();
+                desk.hold(port, way.peer, Frame { head: lock, payload }, false)?;
+            } else {
+                desk.say(port, way.peer, lock, SendBuffer::EMPTY)?;
+            }
             port.count(locks, way.peer, 0);
             sent.locked.insert(rank);
         }
@@ -191,10 +196,12 @@ fn operate(
         let bytes = operation.len();
         let mut head = header(What::Operate, way.context, bytes as u32, 0);
         head.common = counts.send(way.rank, bytes as u64);
-        if !asks && data.length() == 0 && port.level(way.peer) > WIDE_AREA {
-            return desk.hold(port, way.peer, head, operation);
-        }
-        let said = desk.say(port, way.peer, head, SendBuffer::owned(operation.into()));
+        let said = if data.length() == 0 && port.level(way.peer) > WIDE_AREA {
+            let payload = operation;
+            desk.hold(port, way.peer, Frame { head, payload }, asks)
+        } else {
+            desk.say(port, way.peer, head, SendBuffer::owned(operation.into()))
+        };
         if said.is_err() {
             desk.forget(port, question);
         }

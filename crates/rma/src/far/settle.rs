@@ -79,6 +79,9 @@ fn settle_far(window: &Window, rank: Option<u32>, unlocks: bool) -> Result<()> {
             }
         }
     }
+    if !questions.is_empty() {
+        with_machine(&mut engine, protocol::RMA, |desk: &mut Desk, port| desk.let_go(port));
+    }
     drop(engine);
     drop(sent);
     for request in requests {
