@@ -14,6 +14,9 @@ use std::sync::Arc;
 pub struct Messages {
     /// Index [`Level::index`].
     pub by_level: [u64; Level::COUNT],
+    /// Of these, what is between processes of the innermost clusters. On a node with processes of several worlds others
+    /// are at the same level.
+    inside: u64,
 }
 
 impl Messages {
@@ -28,7 +31,7 @@ impl Messages {
         let mut messages = Self::default();
         for tier in from..network.tiers() {
             let count = clusters(network, tier + 1, &positions).len() - clusters(network, tier, &positions).len();
-            messages = messages.and(network.level(tier), count as u64);
+            messages = messages.at(network, tier, count as u64);
         }
         messages
     }
@@ -51,31 +54,43 @@ impl Messages {
 
     /// One message from each process to each other.
     pub(crate) fn of_pairs(network: &Network) -> Self {
-        let pairs = |depth: usize| -> u64 {
-            let sizes = (0..network.clusters(depth)).map(|c| network.span(depth, c).len() as u64);
-            sizes.map(|n| n * (n - 1)).sum()
-        };
         let tiers = 0..network.tiers();
         tiers.fold(Self::default(), |messages, tier| {
-            messages.and(network.level(tier), pairs(tier) - pairs(tier + 1))
+            messages.at(network, tier, pairs_across(network, tier))
         })
     }
 
-    /// With some more at a level.
+    /// With some more at a level, not inside the innermost clusters.
     pub(crate) fn and(mut self, level: Level, count: u64) -> Self {
         self.by_level[level.index()] += count;
+        self
+    }
+
+    /// With some more at a tier.
+    fn at(mut self, network: &Network, tier: usize, count: u64) -> Self {
+        self.inside += if tier + 1 == network.tiers() { count } else { 0 };
+        self.and(network.level(tier), count)
+    }
+
+    /// Without those inside the innermost clusters of this network.
+    pub(crate) fn without_inside(mut self, network: &Network) -> Self {
+        let level = &mut self.by_level[network.level(network.tiers() - 1).index()];
+        *level = level.saturating_sub(self.inside);
+        self.inside = 0;
         self
     }
 
     /// Both.
     pub(crate) fn plus(mut self, other: Self) -> Self {
         self.by_level.iter_mut().zip(other.by_level).for_each(|(a, b)| *a += b);
+        self.inside += other.inside;
         self
     }
 
     /// The same so many times.
     pub(crate) fn times(mut self, times: u64) -> Self {
         self.by_level.iter_mut().for_each(|count| *count *= times);
+        self.inside *= times;
         self
     }
 }
@@ -85,6 +100,9 @@ impl Messages {
 pub struct Bytes {
     /// Index [`Level::index`].
     pub by_level: [u64; Level::COUNT],
+    /// Of these, what is between processes of the innermost clusters. On a node with processes of several worlds others
+    /// are at the same level.
+    inside: u64,
 }
 
 impl Bytes {
@@ -92,6 +110,7 @@ impl Bytes {
     pub(crate) fn of(messages: Messages, each: u64) -> Self {
         Self {
             by_level: messages.by_level.map(|count| count.saturating_mul(each)),
+            inside: messages.inside.saturating_mul(each),
         }
     }
 
@@ -116,7 +135,7 @@ impl Bytes {
                 let leader = network.leader(tier, cluster, network.position_of(root));
                 let own = network.span(tier + 1, network.cluster_of(tier + 1, leader));
                 let crossing = row.length(network.span(tier, cluster)) - row.length(own);
-                bytes = bytes.and(network.level(tier), crossing.saturating_mul(unit));
+                bytes = bytes.at(network, tier, crossing.saturating_mul(unit));
             }
         }
         bytes
@@ -128,11 +147,35 @@ impl Bytes {
         self
     }
 
+    /// With some more at a tier.
+    fn at(mut self, network: &Network, tier: usize, bytes: u64) -> Self {
+        self.inside += if tier + 1 == network.tiers() { bytes } else { 0 };
+        self.and(network.level(tier), bytes)
+    }
+
+    /// Without those inside the innermost clusters of this network.
+    pub(crate) fn without_inside(mut self, network: &Network) -> Self {
+        let level = &mut self.by_level[network.level(network.tiers() - 1).index()];
+        *level = level.saturating_sub(self.inside);
+        self.inside = 0;
+        self
+    }
+
     /// Both.
     pub(crate) fn plus(mut self, other: Self) -> Self {
         self.by_level.iter_mut().zip(other.by_level).for_each(|(a, b)| *a += b);
+        self.inside += other.inside;
         self
     }
+}
+
+/// Pairs of processes, in both orders, that are in different parts of one cluster of a tier.
+pub(crate) fn pairs_across(network: &Network, tier: usize) -> u64 {
+    let inside = |depth: usize| -> u64 {
+        let sizes = (0..network.clusters(depth)).map(|c| network.span(depth, c).len() as u64);
+        sizes.map(|n| n * (n - 1)).sum()
+    };
+    inside(tier) - inside(tier + 1)
 }
 
 /// The clusters of a depth that hold some positions, which are not none.

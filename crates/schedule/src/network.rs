@@ -246,16 +246,16 @@ impl Network {
         processors < self.size() as usize && self.level(tier) == Level::Node && (0..self.clusters(tier)).any(crowded)
     }
 
-    /// Whether several processes are all on one node, so that they can do operations together in its memory
+    /// Whether several processes are all on one node and of one world, so that they can do operations together in its memory
     /// ([`Call::together`](crate::Call::together)).
     pub fn shares_memory(&self) -> bool {
-        self.size() > 1 && (0..self.tiers()).all(|tier| self.level(tier) == Level::Node)
+        self.tiers() == 1 && self.shares_memory_inside()
     }
 
-    /// Whether there are several nodes, and on some of them several processes: the innermost tier is that of nodes, or
-    /// of jobs.
+    /// Whether there are several nodes, or worlds on one, and in some of them several processes: the innermost tier is
+    /// that of processes that share memory, or of jobs.
     pub(crate) fn has_nodes(&self) -> bool {
-        self.tiers() > 1 && (self.jobs.is_some() || self.level(self.tiers() - 1) == Level::Node)
+        self.tiers() > 1 && (self.jobs.is_some() || self.shares_memory_inside())
     }
 
     /// Whether processes of a node, or of a job, can take steps together in such an operation.
@@ -268,8 +268,8 @@ impl Network {
         takes && self.has_nodes()
     }
 
-    /// The ranks of the processes on a process's node (or of its [job](Self::with_whole_jobs)), itself among them, in
-    /// order: those who share memory with it in a group over several nodes. One alone where they are on several
+    /// The ranks of the processes of a process's world on its node (or of its [job](Self::with_whole_jobs)), itself among
+    /// them, in order: those who share memory with it in a group over several nodes or worlds. One alone where they are on several
     /// machines of which nothing more is known.
     pub fn node(&self, me: Rank) -> Vec<Rank> {
         if !self.has_nodes() {

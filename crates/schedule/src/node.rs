@@ -89,19 +89,19 @@ impl Strategy {
 
     /// What crosses the levels, of all that would with trees everywhere: nothing inside nodes and jobs whose processes
     /// take steps together.
-    pub(crate) fn crossing(&self, network: &Network, mut messages: Messages) -> Messages {
-        if self.meets_on_nodes() {
-            messages.by_level[network.level(network.tiers() - 1).index()] = 0;
+    pub(crate) fn crossing(&self, network: &Network, messages: Messages) -> Messages {
+        match self.meets_on_nodes() {
+            true => messages.without_inside(network),
+            false => messages,
         }
-        messages
     }
 
     /// The same of bytes.
-    pub(crate) fn bytes_crossing(&self, network: &Network, mut bytes: Bytes) -> Bytes {
-        if self.meets_on_nodes() {
-            bytes.by_level[network.level(network.tiers() - 1).index()] = 0;
+    pub(crate) fn bytes_crossing(&self, network: &Network, bytes: Bytes) -> Bytes {
+        match self.meets_on_nodes() {
+            true => bytes.without_inside(network),
+            false => bytes,
         }
-        bytes
     }
 }
 

@@ -5,16 +5,16 @@ mod seeded;
 
 use isthmus_schedule::{Call, Network, Operation, Overrides};
 use isthmus_simulate::check::{Case, Counts, Graph, Groups};
-use isthmus_topology::{Level, Link, Links, Shape};
+use isthmus_topology::{Level, Link, Links, Shape, Topology};
 use proptest::prelude::*;
 use std::sync::Arc;
 
 /// 1 to `most` processes, 1 to 5 levels, uneven clusters, with ranks in order or interleaved; jobs of machines' own
-/// MPIs in nodes or whole.
+/// MPIs in nodes or whole; or processes of several worlds that have nodes in common.
 fn shapes(most: u32) -> impl Strategy<Value = Arc<Network>> {
     let colours = proptest::collection::vec(proptest::array::uniform4(0u32..4), most as usize);
     let links = proptest::collection::vec(1u64..100, 6);
-    let manner = (proptest::sample::select(RULES), links, any::<bool>(), any::<bool>());
+    let manner = (proptest::sample::select(RULES), links, any::<bool>(), 0..3);
     (1..=most, 1usize..=5, colours, any::<bool>(), manner).prop_map(|(size, levels, mut colours, ordered, manner)| {
         colours.truncate(size as usize);
         if ordered {
@@ -23,7 +23,7 @@ fn shapes(most: u32) -> impl Strategy<Value = Arc<Network>> {
         let shape = Arc::new(Shape::from_colours(&Level::ALL[5 - levels..], size, |rank, depth| {
             colours[rank as usize][depth]
         }));
-        let (rules, latencies, alike, whole) = manner;
+        let (rules, latencies, alike, kind) = manner;
         let rules = Overrides::parse(rules).unwrap_or_else(|error| panic!("{rules}: {error}"));
         let mut links = Links::default();
         if !alike {
@@ -32,9 +32,26 @@ fn shapes(most: u32) -> impl Strategy<Value = Arc<Network>> {
                 links.set_pair(a, b, Link::simple(ms * 1_000_000, 12_500_000, 10_000));
             }
         }
-        let network = Network::of_shape(&shape, Arc::new(links), Arc::new(rules));
-        network.with_whole_jobs().filter(|_| whole).cloned().unwrap_or(network)
+        let (links, rules) = (Arc::new(links), Arc::new(rules));
+        if kind == 2 {
+            let worlds = worlds(&colours);
+            return Network::new(&worlds, &(0..size).collect::<Vec<_>>(), links, rules);
+        }
+        let network = Network::of_shape(&shape, links, rules);
+        network
+            .with_whole_jobs()
+            .filter(|_| kind == 1)
+            .cloned()
+            .unwrap_or(network)
     })
+}
+
+/// Sites with up to four worlds each, which have up to four nodes in common.
+fn worlds(colours: &[[u32; 4]]) -> Topology {
+    let spots = colours
+        .iter()
+        .map(|&[site, world, node, _]| [site, 4 * site + world, 16 * site + 4 * world + node]);
+    Topology::from_clusters(spots).with_common_nodes(|rank| Some(colours[rank as usize][2]))
 }
 
 /// Ways that the chooser would seldom take.

@@ -19,6 +19,8 @@ pub(crate) struct Spot {
     pub(crate) lan: u32,
     pub(crate) subjob: u32,
     pub(crate) node: u32,
+    /// Those who have its memory: all of its node, unless there are processes of several worlds.
+    pub(crate) memory: u32,
     /// It is part of a job of its vendor MPI, of which a machine has one.
     pub(crate) vendor: bool,
 }
@@ -42,6 +44,7 @@ impl Topology {
             lan: lan_of[p.subjob as usize],
             subjob: p.subjob,
             node: p.node,
+            memory: p.node,
             vendor: p.vendor.is_some(),
         };
         Self {
@@ -56,6 +59,7 @@ impl Topology {
             lan,
             subjob,
             node,
+            memory: node,
             vendor: false,
         };
         Self {
@@ -70,6 +74,41 @@ impl Topology {
             spot.vendor = on_machine(spot.subjob);
         }
         self
+    }
+
+    /// The same of several worlds, each with nodes and machines of its own in the table, where some nodes are one.
+    /// `node_of`: the number of the node on which a process talks in memory with whoever else does, by rank; `None`: with
+    /// nobody. Machines with such a node are one, too. Each world keeps memory of its own there, and so do jobs of vendor
+    /// MPIs, which are nodes of their own.
+    #[must_use]
+    pub fn with_common_nodes(mut self, node_of: impl Fn(u32) -> Option<u32>) -> Self {
+        let mut common: HashMap<u32, Option<u32>> = HashMap::new();
+        for (rank, spot) in (0..).zip(&*self.spots) {
+            let node = node_of(rank).filter(|_| !spot.vendor);
+            let known = common.entry(spot.node).or_insert(node);
+            *known = known.filter(|_| *known == node);
+        }
+        let (mut nodes, mut machines) = (HashMap::new(), Roots::default());
+        for spot in Arc::make_mut(&mut self.spots) {
+            if let Some(number) = common[&spot.node] {
+                let &mut (node, machine) = nodes.entry((spot.lan, number)).or_insert((spot.node, spot.subjob));
+                spot.node = node;
+                machines.join(machine, spot.subjob);
+            }
+        }
+        for spot in Arc::make_mut(&mut self.spots) {
+            spot.subjob = machines.of(spot.subjob);
+        }
+        self
+    }
+
+    /// The number of those who share the memory of one world with a process: the same for all of its node where there is
+    /// only one.
+    ///
+    /// # Panics
+    /// If the rank is not below [`Topology::size`].
+    pub fn memory_of(&self, world_rank: u32) -> u32 {
+        self.spot(world_rank).memory
     }
 
     /// Numbers of the clusters that a process belongs to: local area, machine, node.
@@ -116,5 +155,26 @@ impl Topology {
 
     pub(crate) fn spot(&self, world_rank: u32) -> Spot {
         self.spots[world_rank as usize]
+    }
+}
+
+/// Numbers of things that turn out to be one.
+#[derive(Default)]
+struct Roots(HashMap<u32, u32>);
+
+impl Roots {
+    /// The smallest number of those that are one with this.
+    fn of(&self, mut number: u32) -> u32 {
+        while let Some(&other) = self.0.get(&number) {
+            number = other;
+        }
+        number
+    }
+
+    fn join(&mut self, a: u32, b: u32) {
+        let (a, b) = (self.of(a), self.of(b));
+        if a != b {
+            self.0.insert(a.max(b), a.min(b));
+        }
     }
 }

@@ -22,7 +22,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shape {
     size: u32,
-    levels: Vec<Level>,
+    tiers: Vec<Tier>,
     /// Rank by position and position by rank; empty if positions are ranks.
     ranks: Vec<Rank>,
     positions: Vec<u32>,
@@ -30,6 +30,15 @@ pub struct Shape {
     depths: Vec<Depth>,
     /// The same group without clusters, if positions are not ranks.
     by_rank: Option<Arc<Self>>,
+}
+
+/// What the parts of a cluster have between them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Tier {
+    level: Level,
+    /// The parts are processes that have memory of one world. Processes of several worlds on one node have only messages
+    /// in memory between them.
+    memory: bool,
 }
 
 /// All clusters of one depth.
@@ -49,13 +58,22 @@ impl Shape {
     /// # Panics
     /// If a member is not a rank of the world.
     pub fn new(topology: &Topology, members: &[u32]) -> Self {
-        let levels = Level::ALL;
-        Self::from_colours(&levels, members.len() as u32, |rank, depth| {
+        // On a node first into worlds, then into processes.
+        let mut tiers = tiers_of(&Level::ALL);
+        let last = tiers.len() - 1;
+        tiers.insert(
+            last,
+            Tier {
+                memory: false,
+                ..tiers[last]
+            },
+        );
+        Self::from_tiers(&tiers, members.len() as u32, |rank, depth| {
             let spot = topology.spot(members[rank as usize]);
             // A job of a vendor MPI is one cluster of the machine, whose parts are nodes; any other node is one
             // whose only part is itself.
             let (within, inside) = if spot.vendor { (0, spot.node) } else { (spot.node, 0) };
-            [spot.lan, spot.subjob, within, inside][depth]
+            [spot.lan, spot.subjob, within, inside, spot.memory][depth]
         })
     }
 
@@ -67,7 +85,11 @@ impl Shape {
     /// Shape from colours: the processes are split by `colour(rank, 0)`, each part by `colour(rank, 1)`, and so on, and
     /// last into single processes. `levels` are those of the splits: one more than there are colours per process.
     pub fn from_colours(levels: &[Level], size: u32, colour: impl Fn(Rank, usize) -> u32) -> Self {
-        let splits = levels.len().saturating_sub(1);
+        Self::from_tiers(&tiers_of(levels), size, colour)
+    }
+
+    fn from_tiers(tiers: &[Tier], size: u32, colour: impl Fn(Rank, usize) -> u32) -> Self {
+        let splits = tiers.len().saturating_sub(1);
         let mut clusters = vec![vec![0; size as usize]];
         for depth in 0..splits {
             let outer = &clusters[depth];
@@ -75,7 +97,7 @@ impl Shape {
         }
         clusters.push((0..size).collect());
         let count = |c: &Vec<u32>| c.iter().max().map_or(0, |m| m + 1);
-        let kept: Vec<usize> = (0..levels.len())
+        let kept: Vec<usize> = (0..tiers.len())
             .filter(|&d| count(&clusters[d + 1]) > count(&clusters[d]))
             .collect();
         let mut ranks: Vec<Rank> = (0..size).collect();
@@ -88,10 +110,10 @@ impl Shape {
             .iter()
             .map(|&d| Depth::new(&ranks, &clusters[d], &clusters[d + 1]))
             .collect();
-        let levels = kept.iter().map(|&d| levels[d]).collect();
+        let tiers = kept.iter().map(|&d| tiers[d]).collect();
         Self {
             size,
-            levels,
+            tiers,
             ranks: Vec::new(),
             positions: Vec::new(),
             depths,
@@ -102,19 +124,23 @@ impl Shape {
 
     /// Shape of some of the processes, given by their ranks; rank i of the new group is `members[i]`.
     pub fn among(&self, members: &[Rank]) -> Self {
-        Self::from_colours(&self.levels, members.len() as u32, |rank, depth| {
+        Self::from_tiers(&self.tiers, members.len() as u32, |rank, depth| {
             self.cluster_of(depth + 1, self.position_of(members[rank as usize]))
         })
     }
 
     /// The same group, which has jobs of vendor MPIs, as if each of these were one node: its processes are its
-    /// parts, at the level of that MPI, and so are those of any other node. `None`: no job or node has several.
+    /// parts, at the level of that MPI, and so are those of any other node. `None`: no job or node has several, or
+    /// processes of several worlds are on one node.
     pub fn with_whole_jobs(&self) -> Option<Self> {
-        let inside = self.levels.iter().position(|&level| level >= Level::Vendor)?;
-        let mut levels = self.levels[..=inside].to_vec();
-        levels[inside] = Level::Vendor;
+        let inside = self.tiers.iter().position(|tier| tier.level >= Level::Vendor)?;
+        if self.tiers.iter().any(|tier| tier.level == Level::Node && !tier.memory) {
+            return None;
+        }
+        let mut tiers = self.tiers[..=inside].to_vec();
+        tiers[inside].level = Level::Vendor;
         let colour = |rank, depth: usize| self.cluster_of(depth + 1, self.position_of(rank));
-        Some(Self::from_colours(&levels, self.size, colour))
+        Some(Self::from_tiers(&tiers, self.size, colour))
     }
 
     /// The same group with its outermost clusters (those of depth 1) in another order along the line.
@@ -137,7 +163,7 @@ impl Shape {
         let depths = (0..self.tiers()).map(|d| Depth::new(&ranks, &clusters(d), &clusters(d + 1)));
         Self {
             size: self.size,
-            levels: self.levels.clone(),
+            tiers: self.tiers.clone(),
             ranks: Vec::new(),
             positions: Vec::new(),
             depths: depths.collect(),
@@ -166,12 +192,18 @@ impl Shape {
 
     /// Number of tiers.
     pub fn tiers(&self) -> usize {
-        self.levels.len()
+        self.tiers.len()
     }
 
     /// Level of a tier, outermost tier first.
     pub fn level(&self, tier: usize) -> Level {
-        self.levels[tier]
+        self.tiers[tier].level
+    }
+
+    /// Whether the processes of each innermost cluster have memory of one world: whatever is done together there, they
+    /// can do.
+    pub fn shares_memory_inside(&self) -> bool {
+        self.tiers.last().is_some_and(|tier| tier.memory)
     }
 
     /// True if positions are ranks: every cluster holds consecutive ranks.
@@ -245,7 +277,7 @@ impl Shape {
         let apart = |&tier: &usize| self.cluster_of(tier + 1, a) != self.cluster_of(tier + 1, b);
         (0..self.tiers())
             .find(apart)
-            .map_or(Level::Node, |tier| self.levels[tier])
+            .map_or(Level::Node, |tier| self.level(tier))
     }
 }
 
@@ -273,6 +305,15 @@ impl Depth {
         depth.parts.push(number);
         depth
     }
+}
+
+/// Tiers of these levels; processes of a node are of one world.
+fn tiers_of(levels: &[Level]) -> Vec<Tier> {
+    let tier = |&level: &Level| Tier {
+        level,
+        memory: level == Level::Node,
+    };
+    levels.iter().map(tier).collect()
 }
 
 /// Splits clusters by colour and numbers the parts in order of first appearance.

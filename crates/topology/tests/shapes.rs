@@ -245,3 +245,61 @@ fn outermost_clusters_in_another_order() {
     assert_eq!(arranged.level_between(0, 4), Level::WideArea);
     assert_eq!(shape.arranged(&[0, 1, 2]), shape);
 }
+
+/// Two worlds of two sites, each a machine at both: at site 0 they have a node in common, and the second one has another
+/// node beside it.
+fn two_worlds() -> Topology {
+    let spots = [
+        [0, 0, 0],
+        [0, 0, 0],
+        [1, 1, 1],
+        [0, 2, 2],
+        [0, 2, 2],
+        [0, 2, 3],
+        [1, 3, 4],
+    ];
+    let nodes = [Some(7), Some(7), Some(8), Some(7), Some(7), Some(9), None];
+    Topology::from_clusters(spots).with_common_nodes(|rank| nodes[rank as usize])
+}
+
+#[test]
+fn worlds_that_have_a_node_in_common_are_on_one_machine() {
+    let topology = two_worlds();
+    assert_eq!(topology.level_between(0, 3), Level::Node);
+    assert_eq!(topology.level_between(0, 5), Level::Machine);
+    assert_eq!(topology.level_between(2, 6), Level::LocalArea, "one shares no memory");
+    let colours = Colours::of(&topology, &[0, 3, 5, 2, 6]);
+    let machines: Vec<u32> = colours.colours.iter().map(|colours| colours[2]).collect();
+    assert_eq!(machines, [0, 0, 0, 1, 2]);
+    assert_ne!(topology.memory_of(0), topology.memory_of(3));
+}
+
+#[test]
+fn steps_together_are_for_one_world_of_a_node() {
+    let topology = two_worlds();
+    let levels = |shape: &Shape| -> Vec<Level> { (0..shape.tiers()).map(|tier| shape.level(tier)).collect() };
+    let all = Shape::new(&topology, &[0, 1, 3, 4]);
+    assert_eq!(levels(&all), [Level::Node, Level::Node]);
+    assert!(all.shares_memory_inside());
+    assert_eq!(all.level_between(0, 2), Level::Node);
+    // One process of each world: they share no memory in which they could meet.
+    let singles = Shape::new(&topology, &[0, 3]);
+    assert_eq!(levels(&singles), [Level::Node]);
+    assert!(!singles.shares_memory_inside());
+    assert!(!all.among(&[1, 2]).shares_memory_inside());
+    assert!(all.among(&[2, 3]).shares_memory_inside());
+}
+
+#[test]
+fn jobs_of_vendor_mpis_have_nodes_of_their_own() {
+    let topology = Topology::from_clusters([[0, 0, 0], [0, 1, 1], [0, 2, 2]])
+        .with_vendor_jobs(|machine| machine == 0)
+        .with_common_nodes(|_| Some(0));
+    assert_eq!(topology.level_between(0, 1), Level::LocalArea);
+    assert_eq!(topology.level_between(1, 2), Level::Node);
+    let shape = Shape::new(&topology, &[0, 1, 2]);
+    assert!(
+        shape.with_whole_jobs().is_none(),
+        "a step of a node would be one of two worlds"
+    );
+}

@@ -18,6 +18,7 @@
 use super::bruck;
 use crate::choose::{self, Question};
 use crate::cost::{self, Flow, Phase};
+use crate::crossings::pairs_across;
 use crate::meeting;
 use crate::parcels::Parcels;
 use crate::routes::Routes;
@@ -330,10 +331,9 @@ pub(super) fn messages(network: &Network, algorithm: Algorithm) -> Messages {
 pub(super) fn bytes(network: &Network, algorithm: Algorithm, block: u64) -> Bytes {
     let row = block.saturating_mul(u64::from(network.size()));
     let rows = Bytes::of_blocks(network, 1, 0, &BlockRow::equal(row), 2);
-    let outer = network.level(0);
     let between = match algorithm {
         Algorithm::Bruck => bruck::crossings(network),
-        _ => Messages::of_pairs(network).by_level[outer.index()],
+        _ => pairs_across(network, 0),
     };
-    rows.and(outer, between.saturating_mul(block))
+    rows.and(network.level(0), between.saturating_mul(block))
 }
