@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Parents and the children that they spawn on their node talk in its memory: nothing of what they send each other crosses a level above the
-   node, in whatever length and order, and as often as they meet. Nothing is left of it afterwards.
+   node, in whatever length and order, and as often as they meet. Their levels say that they are on one node, and windows in its memory are for
+   processes of one world. Nothing is left of it afterwards.
    ranks: 1 2 3 */
 #include "check.h"
 #include "sent.h"
@@ -62,6 +63,34 @@ static void talk(MPI_Comm inter, int high)
     free(got);
 }
 
+/* Again and again: the first ones go by messages alone, later ones in the memory of each world where it has several. */
+static void operations(MPI_Comm all, int everybody)
+{
+    enum { TIMES = 6, NUMBERS = 300 };
+    int me, in[NUMBERS], out[NUMBERS], *blocks = malloc(everybody * sizeof *blocks);
+    OK(MPI_Comm_rank(all, &me));
+    for (int time = 0; time < TIMES; time++)
+        for (int root = 0; root < everybody; root++) {
+            for (int i = 0; i < NUMBERS; i++)
+                in[i] = me == root ? i * root + time : -1;
+            OK(MPI_Bcast(in, NUMBERS, MPI_INT, root, all));
+            for (int i = 0; i < NUMBERS; i++)
+                CHECK(in[i] == i * root + time);
+            OK(MPI_Allreduce(in, out, NUMBERS, MPI_INT, MPI_SUM, all));
+            CHECK(out[NUMBERS - 1] == everybody * in[NUMBERS - 1]);
+            OK(MPI_Reduce(&me, out, 1, MPI_INT, MPI_MAX, root, all));
+            CHECK(me != root || out[0] == everybody - 1);
+            OK(MPI_Allgather(&me, 1, MPI_INT, blocks, 1, MPI_INT, all));
+            for (int i = 0; i < everybody; i++)
+                CHECK(blocks[i] == i);
+            OK(MPI_Gather(&me, 1, MPI_INT, blocks, 1, MPI_INT, root, all));
+            OK(MPI_Scatter(blocks, 1, MPI_INT, out, 1, MPI_INT, root, all));
+            CHECK(out[0] == me);
+            OK(MPI_Barrier(all));
+        }
+    free(blocks);
+}
+
 static void meet(MPI_Comm inter, int high)
 {
     MPI_Comm all, node;
@@ -71,6 +100,13 @@ static void meet(MPI_Comm inter, int high)
     OK(MPI_Comm_size(all, &everybody));
     OK(MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, all));
     CHECK(sum == everybody);
+    /* One machine: both worlds are on a node of it. */
+    int **colors, flag;
+    OK(MPI_Comm_get_attr(all, MPICHX_TOPOLOGY_COLORS, &colors, &flag));
+    CHECK(flag);
+    for (int i = 0; i < everybody; i++)
+        CHECK(colors[i][1] == 0 && colors[i][2] == 0);
+    operations(all, everybody);
     /* Whatever is said to share memory can have windows there. */
     OK(MPI_Comm_split_type(all, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node));
     int *part, mine, last;

@@ -3,15 +3,15 @@
 #include <mpi.h>
 #include <stdio.h>
 
-/* `level`: "node", "machine", "local" or "wide". */
-static unsigned long long sent(const char *level)
+/* `operation`: "point_to_point", or a collective one; `level`: "node", "machine", "local" or "wide". */
+static inline unsigned long long sent_by(const char *operation, const char *level)
 {
     char name[80];
     int index, count;
     unsigned long long value;
     MPI_T_pvar_session session;
     MPI_T_pvar_handle handle;
-    snprintf(name, sizeof name, "isthmus_point_to_point_%s_messages", level);
+    snprintf(name, sizeof name, "isthmus_%s_%s_messages", operation, level);
     if (MPI_T_pvar_get_index(name, MPI_T_PVAR_CLASS_COUNTER, &index) != MPI_SUCCESS) {
         fprintf(stderr, "there is no counter %s\n", name);
         MPI_Abort(MPI_COMM_WORLD, 1);
@@ -21,4 +21,9 @@ static unsigned long long sent(const char *level)
     MPI_T_pvar_read(session, handle, &value);
     MPI_T_pvar_session_free(&session);
     return value;
+}
+
+static inline unsigned long long sent(const char *level)
+{
+    return sent_by("point_to_point", level);
 }

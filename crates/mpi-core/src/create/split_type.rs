@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use isthmus_topology::Topology;
+
 use super::split_as;
 use crate::comm::{Comm, RESOURCE_HINT, joined, kept};
 use crate::error::Result;
@@ -17,7 +19,7 @@ pub enum Resource {
     Site,
     /// Nodes of one machine: one submission.
     Machine,
-    /// One operating-system instance: processes that can share memory.
+    /// One operating-system instance: its processes of one world, which can have windows in its memory.
     Node,
 }
 
@@ -58,12 +60,14 @@ impl Resource {
         }
     }
 
-    /// Its place among the clusters of a process.
-    fn depth(self) -> usize {
+    /// The number of the one that a process uses.
+    fn of(self, topology: &Topology, place: u32) -> u32 {
+        let [site, machine, _] = topology.clusters_of(place);
         match self {
-            Self::Site => 0,
-            Self::Machine => 1,
-            Self::Node => 2,
+            Self::Site => site,
+            Self::Machine => machine,
+            // Windows are in the memory of one world, also where processes of several are on a node.
+            Self::Node => topology.memory_of(place),
         }
     }
 }
@@ -82,7 +86,7 @@ pub fn split_type(world: &World, comm: &Comm, by: &SplitType, key: i32, info: &I
         (Some(resource), _) => Some(match joined::is_joined(comm) {
             // Jobs number their resources each for itself: here the first member that uses it is its number.
             true => first_user(world, comm, resource),
-            false => world.topology().clusters_of(world.rank())[resource.depth()] as i32,
+            false => resource.of(world.topology(), world.rank()) as i32,
         }),
         (None, SplitType::ProcessSet(name)) => {
             // A name such as mpi://SELF means another set at each process: a set is known by its first member.
@@ -102,7 +106,7 @@ pub fn split_type(world: &World, comm: &Comm, by: &SplitType, key: i32, info: &I
 /// The lowest rank of those who use the same resource as this process.
 fn first_user(world: &World, comm: &Comm, resource: Resource) -> i32 {
     let (topology, places) = joined::places(world, comm, comm.group());
-    let cluster = |rank: u32| Some(topology.clusters_of(*places.get(rank as usize)?)[resource.depth()]);
+    let cluster = |rank: u32| Some(resource.of(topology, *places.get(rank as usize)?));
     let own = cluster(comm.rank());
     (0..comm.size()).find(|&rank| cluster(rank) == own).unwrap_or(0) as i32
 }
@@ -111,9 +115,7 @@ fn first_user(world: &World, comm: &Comm, resource: Resource) -> i32 {
 fn next_level(world: &World, comm: &Comm) -> Option<Resource> {
     let (topology, places) = joined::places(world, comm, comm.everybody().group());
     let differs = |resource: &Resource| {
-        let mut uses = places
-            .iter()
-            .map(|&place| topology.clusters_of(place)[resource.depth()]);
+        let mut uses = places.iter().map(|&place| resource.of(topology, place));
         let first = uses.next();
         uses.any(|other| Some(other) != first)
     };

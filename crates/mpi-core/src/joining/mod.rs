@@ -460,12 +460,13 @@ fn take_in(
         let count = known[start..].iter().take_while(|peer| peer.is_none()).count();
         let ranks = start as u32..(start + count) as u32;
         let reach = |rank| joint.reaches.between(joint.me, rank);
+        let level = |rank| joint.reaches.level(joint.me, rank).index() as u8;
         let first = engine.take_in(Newcomers {
             job,
             contexts: isthmus_engine::Job::OWN,
             me: None,
             routes: ranks.clone().map(|rank| ways.of(reach(rank))).collect(),
-            levels: ranks.clone().map(|rank| reach(rank).level()).collect(),
+            levels: ranks.clone().map(level).collect(),
             representations: joint.represented(ranks.clone()),
             ranks,
         });

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use isthmus_abi::constants as abi;
 use isthmus_datatype::Representation;
-use isthmus_topology::Topology;
+use isthmus_topology::{Level, Topology};
 use isthmus_wire::joined::{Group as Met, MAX_GROUPS};
 use isthmus_wire::joining::{Member, Name, Offer};
 use isthmus_wire::place::{Node, Place, PlaceTable, Subjob};
@@ -55,11 +55,8 @@ impl Joint {
         };
         let representations = representations(&members)?;
         let table = Arc::new(table(&members));
-        let topology = Topology::new(&table);
-        let reaches = Arc::new(Reaches {
-            topology: topology.clone(),
-            nodes: nodes(&members),
-        });
+        let reaches = Arc::new(Reaches::of(&table, &members));
+        let topology = reaches.topology.clone();
         Ok(Self {
             low: low.members.len(),
             is_low,
@@ -177,6 +174,21 @@ fn nodes(members: &[Member]) -> Vec<Option<u32>> {
 }
 
 impl Reaches {
+    fn of(table: &PlaceTable, members: &[Member]) -> Self {
+        let nodes = nodes(members);
+        let topology = Topology::new(table).with_common_nodes(|place| nodes[place as usize]);
+        Self { topology, nodes }
+    }
+
+    /// The level that a message crosses, for the counters.
+    pub(crate) fn level(&self, a: u32, b: u32) -> Level {
+        match self.between(a, b) {
+            Reach::Node => Level::Node,
+            // What goes by TCP leaves the node, wherever it goes.
+            Reach::Near | Reach::Far => self.topology.level_between(a, b).min(Level::Machine),
+        }
+    }
+
     /// From one to another.
     pub(crate) fn between(&self, a: u32, b: u32) -> Reach {
         let node = |place: u32| self.nodes.get(place as usize).copied().flatten();
@@ -292,6 +304,7 @@ mod tests {
             world: [world; 16],
             rank,
         };
+        member.vendor = false;
         member.representation = isthmus_wire::place::Representation(Representation::LOCAL.encode());
         member.memory = node.map(|node| Memory {
             node: [node; 48],
@@ -312,15 +325,33 @@ mod tests {
             member(2, 0, Some(1)),
             member(2, 1, Some(2)),
         ];
-        let reaches = Reaches {
-            topology: Topology::new(&table(&members)),
-            nodes: nodes(&members),
-        };
+        let reaches = Reaches::of(&table(&members), &members);
         let between = |a, b| [reaches.between(a, b), reaches.between(b, a)];
         assert_eq!(between(0, 2), [Reach::Node; 2]);
         for (a, b) in [(0, 1), (0, 3), (1, 2), (1, 3), (2, 3)] {
             assert_eq!(between(a, b), [Reach::Near; 2], "{a} {b}");
         }
+    }
+
+    #[test]
+    fn worlds_that_share_memory_are_on_one_node() {
+        let members = [
+            member(1, 0, Some(1)),
+            member(2, 0, Some(1)),
+            member(2, 1, Some(1)),
+            member(3, 0, Some(1)),
+            member(3, 1, None),
+        ];
+        let reaches = Reaches::of(&table(&members), &members);
+        let level = |a, b| reaches.topology.level_between(a, b);
+        assert_eq!([level(0, 1), level(0, 2)], [Level::Node; 2]);
+        assert_ne!(reaches.topology.memory_of(0), reaches.topology.memory_of(1));
+        // Of the third one a member shares nothing, so its node is its own.
+        assert_eq!([level(0, 3), level(0, 4)], [Level::LocalArea; 2]);
+        assert_eq!(
+            [reaches.level(0, 3), reaches.level(0, 4)],
+            [Level::Node, Level::LocalArea]
+        );
     }
 
     #[test]

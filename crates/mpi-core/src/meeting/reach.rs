@@ -167,17 +167,6 @@ pub enum Reach {
     Far,
 }
 
-impl Reach {
-    /// The level of the network, for the counters.
-    pub(crate) fn level(self) -> u8 {
-        match self {
-            Self::Far => 0,
-            Self::Near => 1,
-            Self::Node => 4,
-        }
-    }
-}
-
 /// How each rank of a meeting is reached; `None`: not by what is started for it.
 pub type ReachOf = Arc<dyn Fn(u32) -> Option<Reach> + Send + Sync>;
 
