@@ -189,6 +189,42 @@ static void two(void)
     OK(MPI_File_close(&files[0]));
 }
 
+/* What a process may not make so long (ulimit -f) is an error, and no signal. */
+static void not_allowed(void)
+{
+    enum { ALLOWED = 1 << 20 };
+    MPI_File file = opened(MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE);
+    MPI_Offset bytes;
+    MPI_Status status;
+    MPI_Win window;
+    struct rlimit before, lower;
+    char *data = calloc(2, ALLOWED), *memory;
+    CHECK(data && getrlimit(RLIMIT_FSIZE, &before) == 0);
+    lower = before;
+    lower.rlim_cur = ALLOWED;
+    CHECK(setrlimit(RLIMIT_FSIZE, &lower) == 0);
+    OK(MPI_File_write_at_all(file, ALLOWED - 1, data, rank == 0, MPI_BYTE, &status));
+    ERROR(MPI_File_write_at(file, ALLOWED, data, 1, MPI_BYTE, &status), MPI_ERR_NO_SPACE);
+    ERROR(MPI_File_write_at(file, 1, data, 2 * ALLOWED, MPI_BYTE, &status), MPI_ERR_NO_SPACE);
+    ERROR(MPI_File_set_size(file, ALLOWED + 1), MPI_ERR_NO_SPACE);
+    ERROR(MPI_File_preallocate(file, ALLOWED + 1), MPI_ERR_NO_SPACE);
+    OK(MPI_File_get_size(file, &bytes));
+    CHECK(bytes == ALLOWED);
+    OK(MPI_File_set_size(file, ALLOWED / 2));
+    OK(MPI_File_close(&file));
+    /* Memory that a node shares is a file too. */
+    OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
+    if (MPI_Win_allocate(4 * ALLOWED, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &window) == MPI_SUCCESS)
+        OK(MPI_Win_free(&window));
+    if (MPI_Win_allocate_shared(4 * ALLOWED, 1, MPI_INFO_NULL, MPI_COMM_SELF, &memory, &window) == MPI_SUCCESS)
+        OK(MPI_Win_free(&window));
+    OK(MPI_Alloc_mem(4 * ALLOWED, MPI_INFO_NULL, &memory));
+    OK(MPI_Free_mem(memory));
+    OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL));
+    CHECK(setrlimit(RLIMIT_FSIZE, &before) == 0);
+    free(data);
+}
+
 int main(int argc, char **argv)
 {
     MPI_Init(&argc, &argv);
@@ -200,6 +236,7 @@ int main(int argc, char **argv)
     unfinished();
     apart();
     two();
+    not_allowed();
     MPI_Finalize();
     return 0;
 }

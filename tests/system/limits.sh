@@ -30,6 +30,16 @@ mpicc init.c -o init || fail "mpicc init.c"
 says 16 'the stack of this process is limited to 65536 bytes' 'ulimit -s 64; isthmus run -n 1 ./init'
 # What is said here is a file too.
 says 2 'and the limit is 0$' 'set -o pipefail; (ulimit -f 0; mpiexec -n 2 true) 2>&1 | cat >&2'
+# A process hears it from MPI_Init, the launcher from what it writes: no signal ends either.
+says 16 'the limit on the size of files (ulimit -f) counts for shared memory' 'ulimit -f 1024; isthmus run -n 2 ./init'
+says 1 'output cannot be written: standard output: File too large' \
+    'ulimit -f 1024; isthmus run -n 1 head -c 3000000 /dev/zero >large'
+says 1 'output cannot be written: .*/files/rank-0.out: File too large' \
+    'ulimit -f 1024; isthmus run -n 1 --output-dir files head -c 3000000 /dev/zero'
+# What a program has of that signal is what the launcher was given.
+says 153 'signal 25 (SIGXFSZ)' 'ulimit -f 1024; isthmus run -n 1 sh -c "exec head -c 3000000 /dev/zero >large"'
+says 1 'exited with status 1' 'trap "" XFSZ; ulimit -f 1024; isthmus run -n 1 sh -c "exec head -c 3000000 /dev/zero >large"'
+rm -rf large files
 # How little address space is too little depends on the machine; nothing panics or hangs.
 unset RUST_BACKTRACE
 program=$(du -k "$(command -v isthmus)" | cut -f1)

@@ -9,6 +9,7 @@ use std::panic;
 use std::process::ExitCode;
 use std::sync::mpsc;
 use std::thread;
+use tokio::signal::unix::{SignalKind, signal};
 
 /// Stack that every command has enough of, bytes.
 const STACK: usize = 8 << 20;
@@ -48,6 +49,28 @@ fn broken(words: &str, place: &str) -> String {
 #[expect(clippy::exit, reason = "nothing can go on, and a core file would help no user")]
 fn end() {
     std::process::exit(1)
+}
+
+/// A file that is to be larger than it may (`ulimit -f`) is an error of what writes it, and no end of the command with
+/// all its processes. What others have decided to ignore stays so, also for the programs that are started; these have no
+/// handler of ours.
+pub(crate) fn survive_large_files() {
+    const SIGXFSZ: i32 = 25;
+    if getrlimit(Resource::Fsize).current.is_none() || is_ignored(SIGXFSZ) {
+        return;
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build();
+    let Ok(runtime) = runtime else { return };
+    let _inside = runtime.enter();
+    // The handler stays when nobody listens any more. Where there is none the signal ends us, as it would have.
+    let _ = signal(SignalKind::from_raw(SIGXFSZ));
+}
+
+fn is_ignored(number: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask >> (number - 1) & 1 == 1)
 }
 
 /// Runs a command where its stack is large enough.

@@ -142,6 +142,7 @@ static OUTPUT_LOST: AtomicBool = AtomicBool::new(false);
 
 fn main() -> ExitCode {
     limits::tell_panics();
+    limits::survive_large_files();
     let status = limits::with_stack(command);
     if OUTPUT_LOST.load(Ordering::Relaxed) {
         return ExitCode::FAILURE;

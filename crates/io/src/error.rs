@@ -19,7 +19,7 @@ pub(crate) fn class_of(error: &io::Error) -> i32 {
         Errno::EXIST => abi::MPI_ERR_FILE_EXISTS,
         Errno::ACCESS | Errno::PERM => abi::MPI_ERR_ACCESS,
         Errno::ROFS => abi::MPI_ERR_READ_ONLY,
-        Errno::NOSPC => abi::MPI_ERR_NO_SPACE,
+        Errno::NOSPC | Errno::FBIG => abi::MPI_ERR_NO_SPACE,
         Errno::DQUOT => abi::MPI_ERR_QUOTA,
         Errno::NAMETOOLONG | Errno::ISDIR | Errno::NOTDIR | Errno::LOOP | Errno::INVAL => abi::MPI_ERR_BAD_FILE,
         // A pipe or a socket: it has no offsets, or nobody at its other end.
@@ -63,9 +63,13 @@ pub(crate) fn named(error: Error, path: &Shown, whose: Whose<'_>) -> Error {
 /// because they may hold anything.
 pub(crate) fn error(doing: &str, path: &Shown, whose: Whose<'_>, error: &io::Error) -> Error {
     let rank = whose.rank;
+    let hint = match error.raw_os_error().map(Errno::from_raw_os_error) {
+        Some(Errno::FBIG) => "; the limit on the size of files may be too low (ulimit -f)",
+        _ => "",
+    };
     Error::named(
         class_of(error),
-        format!("rank {rank} cannot {doing} {path:?}{whose}: {error}"),
+        format!("rank {rank} cannot {doing} {path:?}{whose}: {error}{hint}"),
     )
 }
 
@@ -81,6 +85,7 @@ mod tests {
             (Errno::ACCESS, abi::MPI_ERR_ACCESS),
             (Errno::ROFS, abi::MPI_ERR_READ_ONLY),
             (Errno::NOSPC, abi::MPI_ERR_NO_SPACE),
+            (Errno::FBIG, abi::MPI_ERR_NO_SPACE),
             (Errno::DQUOT, abi::MPI_ERR_QUOTA),
             (Errno::ISDIR, abi::MPI_ERR_BAD_FILE),
             (Errno::TXTBSY, abi::MPI_ERR_FILE_IN_USE),

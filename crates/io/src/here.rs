@@ -13,7 +13,7 @@ use isthmus_wire::file::{Answer, MAX_PAYLOAD, What, decode_runs};
 
 use crate::access::{self, Sieve};
 use crate::allowed;
-use crate::disk::{Counts, Own, read_all, write_all};
+use crate::disk::{Counts, Own, allowed, read_all, write_all};
 use crate::error::{self, Whose};
 use crate::gate::{Gate, can_lock};
 use crate::memory::{Source, Target};
@@ -220,7 +220,7 @@ impl Here {
     pub(crate) fn change(&self, what: What, argument: u64) -> Result<()> {
         let disk = self.disk()?;
         let (doing, done) = match what {
-            What::SetSize => ("set the size of", again(|| disk.set_len(argument))),
+            What::SetSize => ("set the size of", set_size(&disk, argument)),
             What::Preallocate => ("preallocate", preallocate(&disk, argument)),
             What::Sync => ("sync", again(|| disk.sync_all())),
             What::Atomic => return self.become_atomic(argument != 0),
@@ -341,15 +341,26 @@ impl Here {
     }
 }
 
+/// Makes the file shorter, or longer where that is allowed.
+fn set_size(disk: &std::fs::File, size: u64) -> io::Result<()> {
+    if disk.metadata()?.len() < size {
+        allowed(size)?;
+    }
+    again(|| disk.set_len(size))
+}
+
 /// Room on the disk. Where a file system cannot promise that it still makes the file so long.
 fn preallocate(disk: &std::fs::File, size: u64) -> io::Result<()> {
     if size == 0 {
         return Ok(());
     }
+    if disk.metadata()?.len() < size {
+        allowed(size)?;
+    }
     let flags = rustix::fs::FallocateFlags::empty();
     match again(|| Ok(rustix::fs::fallocate(disk, flags, 0, size)?)) {
         Err(error) if error.kind() == io::ErrorKind::Unsupported => match disk.metadata()?.len() < size {
-            true => again(|| disk.set_len(size)),
+            true => set_size(disk, size),
             false => Ok(()),
         },
         done => done,

@@ -23,10 +23,10 @@ use isthmus_wire::joining::Memory;
 use rustix::fs::{FileType, MemfdFlags, Mode, OFlags, SealFlags, Stat};
 use rustix::io::Errno;
 use rustix::pipe::PipeFlags;
-use rustix::process::{PidfdFlags, Resource, getpid, getrlimit, pidfd_open};
+use rustix::process::{PidfdFlags, getpid, pidfd_open};
 
 use crate::error::ShmError;
-use crate::file::{fingerprint, system};
+use crate::file::{allowed, fingerprint, system};
 use crate::geometry::{Geometry, MAGIC, VERSION};
 
 /// Bytes at the beginning that say what the file is.
@@ -57,7 +57,9 @@ impl Brought {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let file = rustix::fs::memfd_create("isthmus-meeting", flags).map_err(|e| system("make memory", e))?;
         rustix::fs::fchmod(&file, Mode::RUSR | Mode::WUSR).map_err(|e| system("protect memory", e))?;
-        rustix::fs::ftruncate(&file, PAGE).map_err(|e| system("size memory", e))?;
+        allowed(PAGE)
+            .and_then(|()| rustix::fs::ftruncate(&file, PAGE))
+            .map_err(|e| system("size memory", e))?;
         let written = rustix::io::pwrite(&file, &header(&token), 0).map_err(|e| system("write to memory", e))?;
         if written != HEADER {
             return Err(system("write to memory", Errno::NOSPC));
@@ -169,10 +171,7 @@ fn check(file: OwnedFd, token: &[u8; 16]) -> Result<OwnedFd, Errno> {
 /// All members find the same length, so it does not matter who comes first.
 fn enlarge(file: &OwnedFd, geometry: Geometry) -> Result<(), Errno> {
     let total = geometry.total_bytes() as u64;
-    // Beyond that limit the process would get a signal.
-    if getrlimit(Resource::Fsize).current.is_some_and(|limit| limit < total) {
-        return Err(Errno::FBIG);
-    }
+    allowed(total)?;
     match rustix::fs::fstat(file)?.st_size.unsigned_abs() {
         PAGE => rustix::fs::ftruncate(file, total),
         length if length == total => Ok(()),

@@ -70,6 +70,9 @@ pub(crate) fn hint(error: &io::Error) -> &'static str {
     use rustix::io::Errno;
     match error.raw_os_error().map(Errno::from_raw_os_error) {
         Some(Errno::NOSPC) => isthmus_transport::meeting::ENLARGE,
+        Some(Errno::FBIG) => {
+            "; the limit on the size of files (ulimit -f) counts for shared memory too: raise it, or remove it"
+        }
         Some(Errno::NOMEM) => "; the limit on virtual memory (ulimit -v) may be too low for the processes on this node",
         Some(Errno::ACCESS | Errno::PERM) => "; the directory must be writable by the user who runs the job",
         _ => "",

@@ -23,6 +23,7 @@ use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags};
 
 use crate::error::{ShmError, hint};
+use crate::file::allowed;
 use crate::pull;
 use crate::transport::ShmTransport;
 
@@ -157,6 +158,7 @@ fn system(doing: &'static str, path: &Path, error: Errno) -> String {
 
 /// Makes sure that there is memory behind a file.
 fn allocate(file: &OwnedFd, total: usize) -> Result<(), Errno> {
+    allowed(total as u64)?;
     loop {
         match rustix::fs::fallocate(file, FallocateFlags::empty(), 0, total as u64) {
             Err(Errno::INTR) => {}

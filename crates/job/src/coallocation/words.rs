@@ -52,9 +52,7 @@ pub(super) fn interruption(signal: u32) -> &'static str {
 pub(super) fn limit_of(exit: Exit) -> &'static str {
     match exit {
         Exit::Signal(24) => "it has used the processor time that it may (ulimit -t)",
-        Exit::Signal(25) => {
-            "a file was to be larger than it may (ulimit -f); the memory that processes of a node share is a file too"
-        }
+        Exit::Signal(25) => "a file that it writes was to be larger than it may (ulimit -f)",
         Exit::Signal(31) => "it made a system call that is forbidden there (seccomp), as in some containers",
         _ => "",
     }
