@@ -399,7 +399,9 @@ impl Prepared for Listening {
             }
             Err(why) => {
                 if let Some(node) = node {
-                    drop(retire_transport(&mut engine.lock(), node, &why));
+                    let gone = retire_transport(&mut engine.lock(), node, &why);
+                    // Its end takes a while, and others want the engine.
+                    drop(gone);
                 }
                 Err(why.into())
             }

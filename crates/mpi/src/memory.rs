@@ -3,6 +3,7 @@
 //! or else from the allocator; aligned to pages or more.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -28,10 +29,20 @@ enum Origin {
     Node(Shareable),
 }
 
-/// Address and origin of every piece.
-static PIECES: Mutex<Vec<(usize, Origin)>> = Mutex::new(Vec::new());
+/// Every piece that there is.
+struct Pieces {
+    /// By their addresses.
+    all: BTreeMap<usize, Origin>,
+    /// How many of them others can share.
+    shared: usize,
+}
 
-fn pieces() -> MutexGuard<'static, Vec<(usize, Origin)>> {
+static PIECES: Mutex<Pieces> = Mutex::new(Pieces {
+    all: BTreeMap::new(),
+    shared: 0,
+});
+
+fn pieces() -> MutexGuard<'static, Pieces> {
     PIECES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -52,23 +63,24 @@ pub(crate) fn alignment(info: &Info) -> Result<usize> {
 
 /// Memory of at least `size` bytes, of which the program may make windows.
 pub(crate) fn allocate_for_windows(size: usize, alignment: usize) -> Result<*mut c_void> {
-    let shared = |piece: &&(usize, Origin)| matches!(piece.1, Origin::Node(_));
-    let is_possible = size > 0 && alignment <= PAGE && pieces().iter().filter(shared).count() < MOST_SHARED;
+    let is_possible = size > 0 && alignment <= PAGE && pieces().shared < MOST_SHARED;
     let world = process::world().ok().filter(|_| is_possible);
     let Some(piece) = world.and_then(|world| Shareable::new(world, size)) else {
         return allocate(size, alignment);
     };
     let address = piece.address();
-    pieces().push((address, Origin::Node(piece)));
+    let mut pieces = pieces();
+    pieces.all.insert(address, Origin::Node(piece));
+    pieces.shared += 1;
     Ok(std::ptr::with_exposed_provenance_mut(address))
 }
 
 /// Where others of the node find these bytes, if they can.
 pub(crate) fn place(address: usize, bytes: u64) -> Option<Place> {
-    pieces().iter().find_map(|(_, origin)| match origin {
+    match pieces().all.range(..=address).next_back()?.1 {
         Origin::Node(piece) => piece.place(address, bytes),
         Origin::Allocator(_) => None,
-    })
+    }
 }
 
 /// Memory of at least `size` bytes.
@@ -84,21 +96,21 @@ pub(crate) fn allocate(size: usize, alignment: usize) -> Result<*mut c_void> {
     if base.is_null() {
         fail!(abi::MPI_ERR_NO_MEM, "the system has no {size} bytes");
     }
-    pieces().push((base as usize, Origin::Allocator(layout)));
+    pieces().all.insert(base as usize, Origin::Allocator(layout));
     Ok(base.cast())
 }
 
 /// Gives memory of [`allocate`] back.
 pub(crate) fn release(base: *mut c_void) -> Result<()> {
     let mut pieces = pieces();
-    let Some(at) = pieces.iter().position(|(address, _)| *address == base as usize) else {
+    let Some(origin) = pieces.all.remove(&(base as usize)) else {
         fail!(
             abi::MPI_ERR_BASE,
             argument("base"),
             "is {base:p}, which was not given by MPI_Alloc_mem, or was freed already"
         );
     };
-    let (_, origin) = pieces.swap_remove(at);
+    pieces.shared -= usize::from(matches!(origin, Origin::Node(_)));
     drop(pieces);
     match origin {
         // SAFETY: `allocate` made it with this layout, and the entry was there, so it was not freed yet.

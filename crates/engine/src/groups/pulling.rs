@@ -54,9 +54,9 @@ pub(crate) fn turn(
         What::Scatter | What::Gather | What::Allgather | What::ReduceScatterBlock | What::Reduce if is_long => {
             untimed(Delivery::Pull)
         }
-        What::Bcast | What::Scatter if blocking => known.way_in_bursts(block, known::burst(pieces)),
-        // Its root waits for nobody while the program computes.
-        What::Bcast | What::Scatter => known.usual_way(block),
+        // What takes as long as the program computes says nothing about ways, and its root waits for nobody meanwhile.
+        _ if !blocking => known.usual_way(block),
+        What::Bcast | What::Scatter => known.way_in_bursts(block, known::burst(pieces)),
         _ => known.way(block),
     };
     // A root that takes from all is the last at the end.
