@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Windows for longer than a check may take: every accumulate operation from all processes on the same cells (tests/windows/stress.c), in a
-# node's memory, copied, in messages, over TCP and TLS, all of them at once, and under ThreadSanitizer; and a target that sleeps (asleep.c).
+# node's memory, copied, in messages, over TCP and TLS, all of them at once, and under ThreadSanitizer; random programs on windows of all kinds
+# of memory that come and go, against a model (model.c); and a target that sleeps (asleep.c).
 # The sanitizer watches the program; what the library does inside is left out by name, as in threads.sh.
 # usage: sh ci/windows.sh [SECONDS]     (120: of the stress in each place)
 seconds=${1:-120}
@@ -27,9 +28,10 @@ run() {
     say "$what:"
     tail -40 "$work/out" | sed 's/^/    /'
 }
-# machines LAN...: a job file, with two processes on each of these machines.
+# machines PROGRAM LAN...: a job file, with two processes on each of these machines.
 machines() {
-    printf 'program = "%s"\narguments = ["%s"]\n' "$work/stress" "$seconds"
+    printf 'program = "%s"\narguments = ["%s"]\n' "$work/$1" "$seconds"
+    shift
     for lan in "$@"; do
         site=$((${site:-0} + 1))
         printf '[[subjob]]\nsite = "s%s"\ncontact = "home"\ncount = 2\nlan = "%s"\n' "$site" "$lan"
@@ -41,7 +43,7 @@ compile() {
     shift
     "$build/bin/mpicc" -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra "$@" "tests/windows/$program.c"
 }
-compile stress -o "$work/stress" && compile asleep -o "$work/asleep" || exit 1
+for program in stress model asleep; do compile "$program" -o "$work/$program" || exit 1; done
 # As in a container that forbids it.
 cat >"$work/forbidden.c" <<'C'
 #include <errno.h>
@@ -50,14 +52,18 @@ ssize_t process_vm_readv(void) { errno = EPERM; return -1; }
 ssize_t process_vm_writev(void) { errno = EPERM; return -1; }
 C
 "$build/bin/mpicc" -shared -fPIC "$work/forbidden.c" -o "$work/forbidden.so" || exit 1
-machines a a >"$work/tcp.toml"
-machines a b >"$work/tls.toml"
-machines a a b >"$work/all.toml"
+machines stress a a >"$work/tcp.toml"
+machines stress a b >"$work/tls.toml"
+machines stress a a b >"$work/all.toml"
+machines model a a b >"$work/model.toml"
 run "memory and copies" "$build/bin/mpiexec" -n 4 "$work/stress" "$seconds"
 run "memory and messages" env LD_PRELOAD="$work/forbidden.so" "$build/bin/mpiexec" -n 4 "$work/stress" "$seconds"
 run "memory, copies and TCP" "$build/bin/isthmus" run "$work/tcp.toml"
 run "memory, copies and TLS" "$build/bin/isthmus" run "$work/tls.toml"
 run "memory, copies, TCP and TLS" "$build/bin/isthmus" run "$work/all.toml"
+for ranks in 2 3 5; do run "random programs, $ranks on a node" "$build/bin/mpiexec" -n $ranks "$work/model" "$seconds"; done
+run "random programs, memory and messages" env LD_PRELOAD="$work/forbidden.so" "$build/bin/mpiexec" -n 4 "$work/model" "$seconds"
+run "random programs, TCP and TLS" "$build/bin/isthmus" run "$work/model.toml"
 if compile stress -fsanitize=thread -o "$work/watched" 2>"$work/out"; then
     echo "called_from_lib:libmpi_abi" >"$work/suppressions"
     TSAN_OPTIONS="suppressions=$work/suppressions halt_on_error=1 exitcode=66 report_signal_unsafe=0"
