@@ -58,6 +58,12 @@ static void reduce_scatter_block(int bytes)
     MPI_Reduce_scatter_block(out, in, bytes / 8, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
 }
 
+static void reduce_scatter(int bytes)
+{
+    int counts[2] = {bytes / 8, bytes / 8};
+    MPI_Reduce_scatter(out, in, counts, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+}
+
 static void gather(int bytes)
 {
     MPI_Gather(out, bytes, MPI_BYTE, in, bytes, MPI_BYTE, 1, MPI_COMM_WORLD);
@@ -72,6 +78,24 @@ static void scatterv_from_1(int bytes)
 {
     int counts[2] = {bytes, bytes}, from[2] = {0, bytes};
     MPI_Scatterv(out, counts, from, MPI_BYTE, in, bytes, MPI_BYTE, 1, MPI_COMM_WORLD);
+}
+
+static void scatterv_from_0(int bytes)
+{
+    int counts[2] = {bytes, bytes}, from[2] = {0, bytes};
+    MPI_Scatterv(out, counts, from, MPI_BYTE, in, bytes, MPI_BYTE, 0, MPI_COMM_WORLD);
+}
+
+static void gatherv_to_1(int bytes)
+{
+    int counts[2] = {bytes, bytes}, at[2] = {0, bytes};
+    MPI_Gatherv(out, bytes, MPI_BYTE, in, counts, at, MPI_BYTE, 1, MPI_COMM_WORLD);
+}
+
+static void gatherv_to_0(int bytes)
+{
+    int counts[2] = {bytes, bytes}, at[2] = {0, bytes};
+    MPI_Gatherv(out, bytes, MPI_BYTE, in, counts, at, MPI_BYTE, 0, MPI_COMM_WORLD);
 }
 
 static void allgather(int bytes)
@@ -116,8 +140,13 @@ static const struct operation collectives[] = {
     {"iallreduce-8", iallreduce, iallreduce, nothing, 8},
     {"scan-8", scan, scan, nothing, 8},
     {"reduce_scatter_block-64", reduce_scatter_block, reduce_scatter_block, nothing, 64},
+    {"reduce_scatter-64", reduce_scatter, reduce_scatter, nothing, 64},
     {"gather-8", gather, gather, nothing, 8},
     {"scatter-8", scatter, scatter, nothing, 8},
+    {"gatherv-0", gatherv_to_1, gatherv_to_1, nothing, 0},
+    {"gatherv-8", gatherv_to_0, gatherv_to_0, nothing, 8},
+    {"gatherv-root-8", gatherv_to_1, gatherv_to_1, nothing, 8},
+    {"scatterv-8", scatterv_from_0, scatterv_from_0, nothing, 8},
     {"scatterv-root-8", scatterv_from_1, scatterv_from_1, nothing, 8},
     {"allgather-8", allgather, allgather, nothing, 8},
     {"allgather-1024", allgather, allgather, nothing, 1024},

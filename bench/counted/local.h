@@ -19,6 +19,11 @@ static void reduce_local(int bytes)
     MPI_Reduce_local(out, in, bytes / 8, MPI_DOUBLE, MPI_SUM);
 }
 
+static void reduce_local_floats(int bytes)
+{
+    MPI_Reduce_local(out, in, bytes / 4, MPI_FLOAT, MPI_SUM);
+}
+
 static void pack(int bytes)
 {
     int at = 0;
@@ -40,6 +45,7 @@ static const struct operation local[] = {
     {"reduce_local-8", nothing, reduce_local, nothing, 8},
     {"reduce_local-64", nothing, reduce_local, nothing, 64},
     {"reduce_local-4096", nothing, reduce_local, nothing, 4096},
+    {"reduce_local-floats-4096", nothing, reduce_local_floats, nothing, 4096},
     {"pack-vector", nothing, pack, nothing, 0},
     {"type+commit+free", nothing, contiguous, nothing, 0},
 };

@@ -86,6 +86,31 @@ static void to_self(int bytes)
     MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
 }
 
+/* Nobody at the other end. */
+static void send_to_none(int bytes)
+{
+    MPI_Send(out, bytes, MPI_BYTE, MPI_PROC_NULL, 0, MPI_COMM_WORLD);
+}
+
+static void receive_from_none(int bytes)
+{
+    MPI_Recv(in, bytes, MPI_BYTE, MPI_PROC_NULL, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+static void isend_to_none(int bytes)
+{
+    MPI_Request request;
+    MPI_Isend(out, bytes, MPI_BYTE, MPI_PROC_NULL, 0, MPI_COMM_WORLD, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+static void irecv_from_none(int bytes)
+{
+    MPI_Request request;
+    MPI_Irecv(in, bytes, MPI_BYTE, MPI_PROC_NULL, 0, MPI_COMM_WORLD, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
 static void iprobe(int bytes)
 {
     int there;
@@ -107,7 +132,11 @@ static const struct operation messages[] = {
     {"sendrecv-8", sendrecv, sendrecv, nothing, 8},
     {"sendrecv-any-8", sendrecv_any, sendrecv_any, nothing, 8},
     {"sendrecv_replace-8", sendrecv_replace, sendrecv_replace, nothing, 8},
-    {"self-irecv+isend+waitall", nothing, to_self, nothing, 8},
+    {"self-irecv+isend+waitall", nothing, to_self, nothing, 256},
+    {"send-none", nothing, send_to_none, nothing, 8},
+    {"recv-none", nothing, receive_from_none, nothing, 8},
+    {"isend+wait-none", nothing, isend_to_none, nothing, 8},
+    {"irecv+wait-none", nothing, irecv_from_none, nothing, 8},
     {"iprobe-nothing", nothing, iprobe, nothing, 8},
 };
 
