@@ -246,8 +246,8 @@ impl Network {
         processors < self.size() as usize && self.level(tier) == Level::Node && (0..self.clusters(tier)).any(crowded)
     }
 
-    /// Whether several processes are all on one node and of one world, so that they can do operations together in its memory
-    /// ([`Call::together`](crate::Call::together)).
+    /// Whether several processes are all on one node and of one world, so that they can do operations together in its
+    /// memory ([`Call::together`](crate::Call::together)).
     pub fn shares_memory(&self) -> bool {
         self.tiers() == 1 && self.shares_memory_inside()
     }
@@ -268,9 +268,9 @@ impl Network {
         takes && self.has_nodes()
     }
 
-    /// The ranks of the processes of a process's world on its node (or of its [job](Self::with_whole_jobs)), itself among
-    /// them, in order: those who share memory with it in a group over several nodes or worlds. One alone where they are on several
-    /// machines of which nothing more is known.
+    /// The ranks of the processes of a process's world on its node (or of its [job](Self::with_whole_jobs)), itself
+    /// among them, in order: those who share memory with it in a group over several nodes or worlds. One alone where
+    /// they are on several machines of which nothing more is known.
     pub fn node(&self, me: Rank) -> Vec<Rank> {
         if !self.has_nodes() {
             return vec![me];

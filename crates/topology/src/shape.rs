@@ -36,8 +36,8 @@ pub struct Shape {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Tier {
     level: Level,
-    /// The parts are processes that have memory of one world. Processes of several worlds on one node have only messages
-    /// in memory between them.
+    /// The parts are processes that have memory of one world. Processes of several worlds on one node have only
+    /// messages in memory between them.
     memory: bool,
 }
 

@@ -246,8 +246,8 @@ fn outermost_clusters_in_another_order() {
     assert_eq!(shape.arranged(&[0, 1, 2]), shape);
 }
 
-/// Two worlds of two sites, each a machine at both: at site 0 they have a node in common, and the second one has another
-/// node beside it.
+/// Two worlds of two sites, each a machine at both: at site 0 they have a node in common, and the second one has
+/// another node beside it.
 fn two_worlds() -> Topology {
     let spots = [
         [0, 0, 0],
