@@ -4,9 +4,10 @@
 #
 # list.txt      NAME RANKS [ARGUMENT...]; FILE in an argument stands for a name below /tmp, which each host has for itself
 # expected.tsv  NAME, where (node, sites or both), reason: this one may fail
+# met=1: the ranks are in two jobs that have met. The caller builds the programs with the words of met_flags, and links $met_object.
 
 # listed_options OPTIONS WORD...: takes the options that all drivers share (sets `sites`, `only` and `limit`), and some of the caller's own.
-sites= only= limit=120
+sites= only= limit=120 met=
 listed_options() {
     own=$1
     shift
@@ -19,7 +20,17 @@ listed_inside() {
     [ -n "$sites" ] && [ -z "${LISTED_INSIDE:-}" ] || return 0
     export LISTED_INSIDE=1
     exec "$bin/isthmus-testbed" run --sites 2x1 --rtt "${LISTED_RTT:-2ms}" --rate 1gbit --private-tmp -- \
-        sh "$0" --sites --limit "$limit" $only
+        sh "$0" --sites ${met:+--met} --limit "$limit" $only
+}
+
+# listed_met: builds what joins two jobs, in a directory of its own; met_flags and met_object are empty for one job.
+met_flags='' met_object=''
+listed_met() {
+    [ -n "$met" ] || return 0
+    work=$work-met
+    met_object=$work/world.o met_flags="-include $top/conformance/met/world.h"
+    mkdir -p "$work"
+    "$bin/mpicc" -O1 -fPIC -c "$top/conformance/met/world.c" -o "$met_object" || die "conformance/met/world.c"
 }
 
 # listed_wanted NAME
@@ -33,6 +44,8 @@ listed_wanted() {
 listed_run() {
     directory=$1 passed=0 failed=0 expected=0
     if [ -n "$sites" ]; then place=sites launch="$here/../spread"; else place=node launch="$bin/mpiexec"; fi
+    if [ -n "$met" ]; then launch="$top/conformance/met/mpiexec"; fi
+    if [ -n "$met$sites" ]; then export MET_SITES="${sites:+home b1}"; fi
     export ISTHMUS_TEST_BIN="$bin" SPREAD_OPTIONS="--share /tmp ${SPREAD_OPTIONS:-}"
     mkdir -p "$work/$place"
     while read -r name ranks arguments <&3; do
