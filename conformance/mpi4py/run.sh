@@ -6,7 +6,7 @@
 #
 # Builds mpi4py from its source package in a virtual environment below target/mpi4py and runs `mpi4py.bench helloworld`, `ringtest`,
 # an extension in Fortran (extension.f90, by f2py), its tests and those of mpi4py.futures on each of these numbers of ranks; then its server and a
-# client of it, which are jobs of their own. --sites: spread over two sites on
+# client of it, which are jobs of their own. --sites: spread over the two of SPREAD_SITES (../spread), without it over two sites on
 # this machine. TEST: only these (test_p2p_buf ...).
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
@@ -36,9 +36,14 @@ build() {
         CFLAGS="$extensions" MPI4PY_BUILD_MPICC="$bin/mpicc" "$python" -m pip install -q --no-deps "$work/source"
 }
 build_once
-export ISTHMUS_TEST_BIN="$bin" SPREAD_SITES="a=home b=home"
+export ISTHMUS_TEST_BIN="$bin" SPREAD_SITES="${SPREAD_SITES:-a=home b=home}"
 LD_LIBRARY_PATH=$(cd "$bin/../lib" && pwd)
 export LD_LIBRARY_PATH
+if [ -n "$sites" ]; then
+    # A copy of Python at a site does not know that it belongs to an environment.
+    PYTHONPATH=$("$python" -c 'import sysconfig; print(sysconfig.get_path("platlib"))')
+    export PYTHONPATH SPREAD_OPTIONS="--env PYTHONPATH=$PYTHONPATH ${SPREAD_OPTIONS:-}"
+fi
 set -f
 failed=0
 # A Fortran extension, made as users make it, and made anew each time. f2py links with the compiler for C, so it is told the library for Fortran.
