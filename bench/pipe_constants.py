@@ -3,7 +3,7 @@
 """How far each constant of crates/link/src/pipe.rs may be from its value until a test in virtual time fails: a link is no longer filled,
 a queue no longer short, or connections are opened in vain. The figures are those of any machine.
 
-usage: python3 bench/pipe_constants.py"""
+usage: python3 bench/pipe_constants.py [NAME…]"""
 
 import os
 import re
@@ -87,6 +87,8 @@ def main():
             sys.exit("the tests fail as they are")
         print("| constant | value | least | below that fails | most | above that fails |\n| --- | --- | --- | --- | --- | --- |")
         for key, (number, is_whole) in numbers.items():
+            if sys.argv[1:] and key[5:].rsplit("_", 1)[0] not in sys.argv[1:]:
+                continue
             least, below = edge(place, key, number, is_whole, False)
             most, above = edge(place, key, number, is_whole, True)
             words = [", ".join(test.replace("_", " ") for test in tests[:2]) or "nothing" for tests in (below, above)]

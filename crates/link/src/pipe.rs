@@ -38,11 +38,13 @@ const WORTH: f64 = 1.05;
 const CONTENT: Duration = Duration::from_secs(20);
 /// Queues that traffic of the bulk class may make: so much of the round trip, or so long.
 const SHORT_QUEUE: (f64, Duration) = (0.08, Duration::from_millis(1));
-/// How fast that traffic answers to a queue that is not as it should be: as a part of that queue per look, and of the
-/// rate at most; what stays of the answer when the queue is as it should be; how much further from that it may be than
-/// the queue is long, for slowing down.
-const ANSWER: (f64, f64) = (0.4, 0.05);
+/// How fast that traffic answers to a queue that is not as it should be, as a part of that queue per look: that is 3.2 %
+/// of the rate at most, `SHORT_QUEUE` of it. What stays of the answer when the queue is as it should be.
+const ANSWER: f64 = 0.4;
 const STAYS: f64 = 0.25;
+/// Of a queue that is too long by more than so often what it should be, no more is answered to. With less, others wait
+/// twice as long for this traffic to give way; with more, a single look in eight that sees a queue where there is none
+/// costs a tenth of the link.
 const SLOWER: f64 = 4.0;
 /// With next to no queue and below so much of the rate of the link, so much faster at every look.
 const NEAR: f64 = 0.8;
@@ -125,7 +127,8 @@ const BUFFERED: f64 = 0.1;
 /// More under way than rate by round trip: what was lost is sent again, acknowledgements come in groups.
 const SPARE: f64 = 1.25;
 
-/// Time between two glimpses of the round trip.
+/// Time between two glimpses of the round trip: twelve and more for a look, so that one of 400 looks sees a queue where
+/// there is none if three of five glimpses do; and at most 250 system calls a second.
 pub const GLIMPSE: Duration = Duration::from_millis(4);
 
 /// Round trips between two looks. The shortest one tells of the queue that never empties: single ones are longer,
@@ -170,7 +173,9 @@ fn settled(rate: f64) -> f64 {
     if rate < 1.0 { 0.0 } else { rate }
 }
 
-/// What is held back gets at least this part of the fastest rate of late, whatever round trips seem to say.
+/// What is held back gets at least this part of the fastest rate of late, whatever round trips seem to say. With more,
+/// others that want nine tenths of the link would wait behind a queue that never empties; with less it would take longer
+/// than three seconds until the link is filled again when they have gone.
 pub const LEAST: f64 = 0.05;
 /// How fast that is forgotten, per look.
 const FORGET: f64 = 0.9995;
@@ -416,14 +421,14 @@ impl Pipe {
         // queue is, and only a small part of it stays; with an answer that all stays the rate swings (measured: between
         // 65 and 125 %).
         let off = ((target - queue) / target).clamp(-SLOWER, 1.0);
-        let answer = (ANSWER.0 * target / time_of_look(look).as_secs_f64()).min(ANSWER.1);
+        let answer = ANSWER * target / time_of_look(look).as_secs_f64();
         let middle = self.middle.unwrap_or(best);
         let faster = if off > 0.5 && middle < best * NEAR {
             RECOVER
         } else {
             1.0 + off * answer * STAYS
         };
-        let middle = (middle * faster).clamp(best / 50.0, best * ABOVE);
+        let middle = (middle * faster).clamp(best * LEAST, best * ABOVE);
         self.middle = Some(middle);
         Some(middle * (1.0 + off * answer))
     }

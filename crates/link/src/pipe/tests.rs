@@ -355,48 +355,172 @@ fn a_fast_link_is_known_where_round_trips_are_long() {
     assert_eq!(share(10_000_000, 2), Some(102.0));
 }
 
-/// A link of 12.5 MB/s and what is known of it; polite traffic from `begin` bytes per second on. How much of the link
-/// is used after some time, and the longest queue then, as a part of the round trip. What is seen is a round trip old.
-fn be_polite(trip: u32, known: f64, begin: f64) -> (f64, f64) {
-    let (capacity, shortest) = (12.5e6, Duration::from_millis(u64::from(trip)));
-    let mut pipe = Pipe {
-        rate: Some(known),
-        middle: Some(begin),
-        ..Pipe::default()
-    };
-    let (mut queue, mut rate, mut used, mut longest) = (0.03f64, begin, 0.0, 0.0f64);
-    let mut on_the_way = std::collections::VecDeque::from(vec![queue; trip as usize]);
-    let look_every = trip.max(50);
-    for look in 0..1000 {
-        let mut standing = f64::MAX;
-        for _ in 0..look_every {
-            let left = queue + (rate - capacity) / capacity * 1e-3;
-            queue = left.max(0.0);
-            on_the_way.push_back(queue);
-            standing = standing.min(on_the_way.pop_front().unwrap());
-            if look >= 500 {
-                used += 1.0 + left.min(0.0) * 1e3;
-                longest = longest.max(queue);
+/// A link of 12.5 MB/s, empty packets of which take so many milliseconds there and back, and polite traffic on it.
+struct Polite {
+    trip: u32,
+    pipe: Pipe,
+    /// Bytes per second that it may send.
+    rate: f64,
+    /// How long what is sent now waits, and what was seen of that, which is a round trip old; in seconds.
+    queue: f64,
+    on_the_way: std::collections::VecDeque<f64>,
+    /// Milliseconds until now, those in which the link carried something, and all that packets have waited in them.
+    time: u32,
+    used: f64,
+    waited: f64,
+    longest: f64,
+}
+
+const CAPACITY: f64 = 12.5e6;
+
+impl Polite {
+    /// What is known of the link, and the rate at first.
+    fn new(trip: u32, known: f64, begin: f64) -> Self {
+        let pipe = Pipe {
+            rate: Some(known),
+            middle: Some(begin),
+            ..Pipe::default()
+        };
+        let queue = 0.03;
+        Self {
+            trip,
+            pipe,
+            rate: begin,
+            queue,
+            on_the_way: vec![queue; trip as usize].into(),
+            time: 0,
+            used: 0.0,
+            waited: 0.0,
+            longest: 0.0,
+        }
+    }
+
+    /// One millisecond, in which others send so many bytes per second; how long packets of the last round trip waited.
+    fn pass(&mut self, others: f64) -> f64 {
+        let left = self.queue + (self.rate + others - CAPACITY) / CAPACITY * 1e-3;
+        self.queue = left.max(0.0);
+        self.time += 1;
+        self.used += 1.0 + left.min(0.0) * 1e3;
+        self.waited += self.queue;
+        self.longest = self.longest.max(self.queue);
+        self.on_the_way.push_back(self.queue);
+        self.on_the_way.pop_front().unwrap()
+    }
+
+    /// Until the next look; glimpses say what `glimpse` makes of what packets have waited. Then it looks.
+    fn look(&mut self, others: impl Fn(u32) -> f64, mut glimpse: impl FnMut(f64) -> f64) {
+        let shortest = Duration::from_millis(u64::from(self.trip));
+        let mut glimpses = Glimpses::default();
+        for _ in 0..self.trip.max(50) {
+            let waited = self.pass(others(self.time));
+            if glimpses.are_due(Duration::from_millis(u64::from(self.time))) {
+                glimpses.add(shortest + Duration::from_secs_f64(glimpse(waited)));
             }
         }
+        let standing = glimpses.take();
         let seen = Look {
             // One acknowledgement was held back.
-            round_trip: shortest + Duration::from_secs_f64(standing + 0.02),
-            standing: shortest + Duration::from_secs_f64(standing),
+            round_trip: standing + Duration::from_millis(20),
+            standing,
             shortest,
             ..Look::default()
         };
-        rate = pipe.polite(&seen).unwrap();
+        let least = self.pipe.rate().unwrap() * LEAST;
+        self.rate = self.pipe.polite(&seen).unwrap().max(least);
     }
-    (used / f64::from(500 * look_every), longest / shortest.as_secs_f64())
+
+    /// From now on it counts how much of the link is used, and how long packets wait.
+    fn begin(&mut self) {
+        (self.time, self.used, self.waited, self.longest) = (0, 0.0, 0.0, 0.0);
+    }
+
+    /// How much of the link was used.
+    fn used(&self) -> f64 {
+        self.used / f64::from(self.time)
+    }
 }
 
 #[test]
 fn polite_traffic_fills_the_link_and_keeps_the_queue_short() {
     for trip in [20, 40, 75, 150] {
         for (known, begin) in [(12.4e6, 12.4e6), (12.4e6, 1e6), (14e6, 14e6), (12.0e6, 15e6)] {
-            let (used, queue) = be_polite(trip, known, begin);
+            let mut polite = Polite::new(trip, known, begin);
+            (0..500).for_each(|_| polite.look(|_| 0.0, |waited| waited));
+            polite.begin();
+            (0..500).for_each(|_| polite.look(|_| 0.0, |waited| waited));
+            let (used, queue) = (polite.used(), polite.longest * 1e3 / f64::from(trip));
             assert!(used > 0.95 && queue < 0.12, "{trip} {known} {begin}: {used} {queue}");
         }
+    }
+}
+
+#[test]
+fn polite_traffic_gives_way_to_others() {
+    // These want half of the link, every other five seconds.
+    let half = |time: u32| f64::from(time / 5000 % 2) * CAPACITY / 2.0;
+    for (trip, most) in [(20, 0.3), (40, 0.12), (75, 0.12)] {
+        let mut polite = Polite::new(trip, 12.4e6, 12.4e6);
+        (0..600).for_each(|_| polite.look(half, |waited| waited));
+        let waited = polite.waited / f64::from(polite.time);
+        assert!(waited < most, "{trip}: {waited}");
+    }
+}
+
+#[test]
+fn a_look_in_eight_that_sees_a_queue_where_there_is_none_costs_little() {
+    for trip in [5, 20] {
+        let mut polite = Polite::new(trip, 12.4e6, 12.4e6);
+        let mut random = 1_u64;
+        for look in 0..1000 {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let wrong = if random >> 61 == 0 { 0.02 } else { 0.0 };
+            polite.look(|_| 0.0, |waited| waited + wrong);
+            if look == 100 {
+                polite.begin();
+            }
+        }
+        assert!(polite.used() > 0.98, "{trip}: {}", polite.used());
+    }
+}
+
+#[test]
+fn single_glimpses_that_come_late_cost_nothing() {
+    for trip in [5, 20, 50] {
+        let mut polite = Polite::new(trip, 12.4e6, 12.4e6);
+        let mut random = 1_u64;
+        for look in 0..1000 {
+            // Three of five, since the processor was busy.
+            let late = |waited: f64| {
+                random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                waited + if (random >> 32) % 5 < 3 { 0.02 } else { 0.0 }
+            };
+            polite.look(|_| 0.0, late);
+            if look == 100 {
+                polite.begin();
+            }
+        }
+        assert!(polite.used() > 0.98, "{trip}: {}", polite.used());
+    }
+    let second = 1_000_000 / GLIMPSE.as_micros();
+    assert!(second <= 250, "so many system calls: {second}");
+}
+
+#[test]
+fn what_is_held_back_hinders_nobody_and_is_soon_back() {
+    for trip in [5, 20, 50] {
+        let known = 12.4e6;
+        let mut polite = Polite::new(trip, known, known * LEAST);
+        (polite.rate, polite.queue) = (known * LEAST, 1.0);
+        polite.on_the_way.iter_mut().for_each(|waited| *waited = 1.0);
+        // Others want nine tenths, and wait behind a second of everything; then they are gone.
+        while polite.queue > 0.01 {
+            polite.look(|_| 0.9 * CAPACITY, |waited| waited);
+            assert!(polite.time < 25_000, "{trip}: {}", polite.queue);
+        }
+        polite.begin();
+        while polite.rate < 0.8 * CAPACITY {
+            polite.look(|_| 0.0, |waited| waited);
+        }
+        assert!(polite.time <= 3000, "{trip}: {} ms", polite.time);
     }
 }
