@@ -382,6 +382,30 @@ static void touching(void)
     free(bases);
 }
 
+/* What was there comes back, in the order of the calls, also where it is long: operations are done in pieces. */
+static void long_fetches(int way, MPI_Win win, long *memory, const MPI_Aint *bases)
+{
+    enum { LONG = CELLS - 1 };
+    static long given[LONG], before[3][LONG];
+    int next = (rank + 1) % size, from = (rank + size - 1) % size, i;
+    OK(MPI_Win_fence(0, win));
+    for (i = 0; i < LONG; i++)
+        memory[i] = i, given[i] = 10000L * rank + 2 * i;
+    OK(MPI_Win_fence(0, win));
+    OK(MPI_Win_lock(MPI_LOCK_SHARED, next, 0, win));
+    MPI_Aint at = cell(way, bases, next, 0);
+    OK(MPI_Get_accumulate(given, LONG, MPI_LONG, before[0], LONG, MPI_LONG, next, at, LONG, MPI_LONG, MPI_SUM, win));
+    OK(MPI_Get_accumulate(given, LONG, MPI_LONG, before[1], LONG, MPI_LONG, next, at, LONG, MPI_LONG, MPI_REPLACE, win));
+    OK(MPI_Get_accumulate(NULL, 0, MPI_DATATYPE_NULL, before[2], LONG, MPI_LONG, next, at, LONG, MPI_LONG, MPI_NO_OP, win));
+    OK(MPI_Win_unlock(next, win));
+    for (i = 0; i < LONG; i++)
+        CHECK(before[0][i] == i && before[1][i] == i + given[i] && before[2][i] == given[i]);
+    OK(MPI_Win_fence(0, win));
+    for (i = 0; i < LONG; i++)
+        CHECK(memory[i] == 10000L * from + 2 * i);
+    OK(MPI_Win_fence(MPI_MODE_NOSUCCEED, win));
+}
+
 int main(int argc, char **argv)
 {
     int way, together;
@@ -402,6 +426,7 @@ int main(int argc, char **argv)
         gaps(way, win, memory, bases);
         operations(way, win, memory, bases);
         locks(way, win, memory, bases);
+        long_fetches(way, win, memory, bases);
         posts(way, win, memory, bases);
         errors(way, win, bases);
         if (way == DYNAMIC)

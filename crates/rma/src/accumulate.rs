@@ -81,10 +81,13 @@ impl Window {
             return far::operate(self, &target, (does, operation.handle()), (source, result), place, when);
         }
         self.counted.add(WindowCount::Accumulate, given);
-        if let (Some(source), None) = (source, result) {
-            if let Some(done) = in_place(self, &target, operation, kernel, source, place) {
-                return done.map(|()| None);
-            }
+        let made = Made {
+            operation,
+            kernel,
+            given,
+        };
+        if let Some(done) = in_place(self, &target, &made, source, result, place) {
+            return done.map(|()| None);
         }
         let mut packer = source.map(Source::packer).transpose()?;
         let mut change = Change {
@@ -190,36 +193,57 @@ impl Window {
     }
 }
 
-/// Accumulates data of one piece into one piece of memory that is mapped here, without copies; `None`: they are others.
+/// What is done to elements.
+struct Made {
+    operation: Predefined,
+    kernel: OnType,
+    /// Their bytes.
+    given: u64,
+}
+
+/// Accumulates data of one piece into one piece of memory that is mapped here, without copies of our own, and gives
+/// what was there to one piece; `None`: they are others.
 fn in_place(
     window: &Window,
     target: &Target,
-    operation: Predefined,
-    kernel: OnType,
-    source: &Source<'_>,
+    made: &Made,
+    source: Option<&Source<'_>>,
+    result: Option<&Sink<'_>>,
     place: &TargetData<'_>,
 ) -> Option<Result<()>> {
     let Spot::Here(memory) = &target.spot else {
         return None;
     };
-    let (from, bytes) = source.datatype.contiguous(source.count)?;
     let (to, _) = place.datatype.contiguous(place.count)?;
+    let origin = match source {
+        Some(source) => Some(source.memory.shifted(source.datatype.contiguous(source.count)?.0)),
+        None => None,
+    };
+    let before = match result {
+        Some(result) => Some(result.memory.shifted(result.datatype.contiguous(result.count)?.0)),
+        None => None,
+    };
     let locks = window.store.blocks();
     let mut at = 0;
-    while at < bytes {
+    while at < made.given {
         // Pieces end between two elements.
-        let length = IN_PLACE.min(bytes - at);
+        let length = IN_PLACE.min(made.given - at);
         let start = target.start + at;
         let which = locks::blocks(target.rank, start, start + length);
         if let Err(error) = exclude(window, which) {
             return Some(Err(error));
         }
         let mut memory = memory.shifted(to + at as isize);
-        let operands = source.memory.shifted(from + at as isize);
-        match operation {
-            Predefined::Replace => memory.copy(0, &operands, 0, length as usize),
-            _ => memory.combine(length as usize, &operands, |operands, target| {
-                kernel.apply(Spacing::Packed, operands, target, false);
+        if let Some(before) = &before {
+            before
+                .shifted(at as isize)
+                .copy(0, &memory.reading(), 0, length as usize);
+        }
+        match (made.operation, &origin) {
+            (_, None) => {}
+            (Predefined::Replace, Some(origin)) => memory.copy(0, origin, at as isize, length as usize),
+            (_, Some(origin)) => memory.combine(length as usize, &origin.shifted(at as isize), |operands, target| {
+                made.kernel.apply(Spacing::Packed, operands, target, false);
             }),
         }
         locks.leave(which);

@@ -8,7 +8,7 @@ use isthmus_datatype::op::{Predefined, Spacing};
 use isthmus_datatype::raw::{ReadMemory, WriteMemory};
 
 use crate::data::Piece;
-use crate::elements::{on, takes_swaps};
+use crate::elements::{known_on, takes_swaps};
 use crate::locks::blocks;
 use crate::target;
 use crate::window::Window;
@@ -80,7 +80,7 @@ pub fn accumulate_at_once(
     before: Option<&mut WriteMemory>,
     piece: &Piece,
 ) -> bool {
-    let Ok(kernel) = on(operation, basic) else {
+    let Some(kernel) = known_on(operation, basic) else {
         return false;
     };
     let length = piece.length as usize;

@@ -99,12 +99,22 @@ const CHAR: Basic = if std::ffi::c_char::MIN == 0 {
     Basic::SignedChar
 };
 
-/// An operation on a type, for the accumulate family. Beyond the standard, as with MPICH and Open MPI, MPI_CHAR is a
-/// number here.
+/// Beyond the standard, as with MPICH and Open MPI, MPI_CHAR is a number here.
+#[inline]
+fn number(basic: Basic) -> Basic {
+    if basic == Basic::Char { CHAR } else { basic }
+}
+
+/// An operation on a type, for less than [`on`]; `None`: that says why there is none.
+#[inline]
+pub(crate) fn known_on(operation: Predefined, basic: Basic) -> Option<OnType> {
+    operation.known_on(number(basic))
+}
+
+/// An operation on a type, for the accumulate family.
 pub(crate) fn on(operation: Predefined, basic: Basic) -> Result<OnType> {
-    let basic = if basic == Basic::Char { CHAR } else { basic };
     operation
-        .on(basic)
+        .on(number(basic))
         .map_err(|error| Error::of_argument(abi::MPI_ERR_OP, "op", format!("cannot be used: {error}")))
 }
 

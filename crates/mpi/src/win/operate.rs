@@ -128,15 +128,23 @@ type Started = Option<isthmus_engine::Request>;
 /// closer look.
 #[inline]
 fn piece(address: usize, n: i64, ty: h::Datatype, there: There) -> Option<Piece> {
+    Some(piece_and_type(address, n, ty, there)?.0)
+}
+
+/// The same with the type of its elements.
+#[inline]
+fn piece_and_type(address: usize, n: i64, ty: h::Datatype, there: There) -> Option<(Piece, &'static Datatype)> {
     let (rank, disp, count, datatype) = there;
-    let (offset, length) = datatype::known(ty)?.contiguous(u64::try_from(n).ok()?)?;
+    let known = datatype::known(ty)?;
+    let (offset, length) = known.contiguous(u64::try_from(n).ok()?)?;
     let is_memory = check::is_memory(address.wrapping_add_signed(offset));
-    (n == count && ty == datatype && length > 0 && is_memory).then_some(Piece {
+    let piece = Piece {
         rank,
         disp: disp as i64,
         offset,
         length,
-    })
+    };
+    (n == count && ty == datatype && length > 0 && is_memory).then_some((piece, known))
 }
 
 /// MPI_Put; done at once where that is possible, `None`: it was not.
@@ -172,9 +180,9 @@ fn accumulate_at_once(
         Some(result) => result.address(),
         None => from.0.address(),
     };
-    let piece = piece(address, from.1, from.2, there)?;
+    let (piece, datatype) = piece_and_type(address, from.1, from.2, there)?;
+    let basic = datatype.basic()?;
     let window = &WINDOWS.get(win.0)?.window;
-    let basic = datatype::known(from.2)?.basic()?;
     let (offset, length) = (piece.offset, piece.length as i64);
     let data = match reads_only {
         true => ReadMemory::EMPTY,
@@ -194,9 +202,9 @@ fn accumulate_at_once(
 /// MPI_Compare_and_swap.
 #[inline]
 fn swap_at_once(win: h::Win, new: Source, old: Source, result: Target, there: There) -> Option<()> {
-    let piece = piece(new.address(), 1, there.3, there)?;
+    let (piece, datatype) = piece_and_type(new.address(), 1, there.3, there)?;
+    let basic = datatype.basic()?;
     let window = &WINDOWS.get(win.0)?.window;
-    let basic = datatype::known(there.3)?.basic()?;
     let are_memory = check::is_memory(old.address()) && check::is_memory(result.address());
     if piece.offset != 0 || !are_memory {
         return None;
