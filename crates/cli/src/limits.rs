@@ -52,8 +52,8 @@ fn end() {
 }
 
 /// A file that is to be larger than it may (`ulimit -f`) is an error of what writes it, and no end of the command with
-/// all its processes. What others have decided to ignore stays so, also for the programs that are started; these have no
-/// handler of ours.
+/// all its processes. What others have decided to ignore stays so, also for the programs that are started. These have
+/// no handler of ours.
 pub(crate) fn survive_large_files() {
     const SIGXFSZ: i32 = 25;
     if getrlimit(Resource::Fsize).current.is_none() || is_ignored(SIGXFSZ) {

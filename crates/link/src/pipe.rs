@@ -38,8 +38,8 @@ const WORTH: f64 = 1.05;
 const CONTENT: Duration = Duration::from_secs(20);
 /// Queues that traffic of the bulk class may make: so much of the round trip, or so long.
 const SHORT_QUEUE: (f64, Duration) = (0.08, Duration::from_millis(1));
-/// How fast that traffic answers to a queue that is not as it should be, as a part of that queue per look: that is 3.2 %
-/// of the rate at most, `SHORT_QUEUE` of it. What stays of the answer when the queue is as it should be.
+/// How fast that traffic answers to a queue that is not as it should be, as a part of that queue per look: that is
+/// 3.2 % of the rate at most, `SHORT_QUEUE` of it. What stays of the answer when the queue is as it should be.
 const ANSWER: f64 = 0.4;
 const STAYS: f64 = 0.25;
 /// Of a queue that is too long by more than so often what it should be, no more is answered to. With less, others wait
@@ -174,8 +174,8 @@ fn settled(rate: f64) -> f64 {
 }
 
 /// What is held back gets at least this part of the fastest rate of late, whatever round trips seem to say. With more,
-/// others that want nine tenths of the link would wait behind a queue that never empties; with less it would take longer
-/// than three seconds until the link is filled again when they have gone.
+/// others that want nine tenths of the link would wait behind a queue that never empties. With less it would take
+/// longer than three seconds until the link is filled again when they have gone.
 pub const LEAST: f64 = 0.05;
 /// How fast that is forgotten, per look.
 const FORGET: f64 = 0.9995;
