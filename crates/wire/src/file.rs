@@ -18,6 +18,7 @@
 //! in a round of a collective access.
 
 use crate::codec::{DecodeError, Reader};
+use crate::reason::cut_to;
 
 /// Bytes of a question.
 pub const QUESTION: usize = 24;
@@ -348,15 +349,12 @@ impl Answer {
 
     /// As it travels; a text that is too long is cut.
     pub fn encode(&self) -> Vec<u8> {
-        let mut length = self.text.len().min(MAX_TEXT);
-        while !self.text.is_char_boundary(length) {
-            length -= 1;
-        }
-        let mut out = Vec::with_capacity(ANSWER + length + self.data.len());
+        let text = cut_to(&self.text, MAX_TEXT);
+        let mut out = Vec::with_capacity(ANSWER + text.len() + self.data.len());
         out.extend(self.class.to_le_bytes());
-        out.extend((length as u32).to_le_bytes());
+        out.extend((text.len() as u32).to_le_bytes());
         out.extend(self.bytes.to_le_bytes());
-        out.extend(&self.text.as_bytes()[..length]);
+        out.extend(text.as_bytes());
         out.extend(&self.data);
         out
     }

@@ -21,6 +21,7 @@
 
 use crate::codec::{DecodeError, Reader, Writer};
 use crate::place::{read_programs, write_programs};
+use crate::reason::{cut_to, read_up_to};
 
 /// Version of these messages.
 pub const VERSION: u32 = 2;
@@ -161,21 +162,11 @@ pub enum ToPart {
 }
 
 fn cut(text: &str) -> &str {
-    let end = (0..=text.len().min(MAX_TEXT))
-        .rev()
-        .find(|&at| text.is_char_boundary(at));
-    &text[..end.unwrap_or(0)]
+    cut_to(text, MAX_TEXT)
 }
 
 fn text(r: &mut Reader<'_>, field: &'static str) -> Result<String, DecodeError> {
-    let text = r.text(field)?;
-    match text.len() {
-        0..=MAX_TEXT => Ok(text),
-        length => Err(DecodeError::Invalid {
-            field,
-            value: length as u64,
-        }),
-    }
+    read_up_to(r, field, MAX_TEXT)
 }
 
 fn flag(r: &mut Reader<'_>, field: &'static str) -> Result<bool, DecodeError> {

@@ -7,7 +7,7 @@
 //! | joined | \[rank u32\], \[group\] |
 
 use crate::codec::{DecodeError, Reader, Writer};
-use crate::reason::cut_to;
+use crate::reason::{cut_to, read_up_to};
 
 /// Most groups that are told of.
 pub const MAX_GROUPS: usize = 64;
@@ -54,14 +54,7 @@ impl Group {
 }
 
 fn name(r: &mut Reader<'_>, field: &'static str) -> Result<String, DecodeError> {
-    let name = r.text(field)?;
-    match name.len() {
-        0..=MAX_TEXT => Ok(name),
-        length => Err(DecodeError::Invalid {
-            field,
-            value: length as u64,
-        }),
-    }
+    read_up_to(r, field, MAX_TEXT)
 }
 
 /// Groups, as many as there may be.

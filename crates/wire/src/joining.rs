@@ -26,6 +26,7 @@ use crate::codec::{DecodeError, MAX_MESSAGE, Reader, Writer};
 use crate::entry::Entry;
 use crate::gate::Gate;
 use crate::place::Representation;
+use crate::reason::{cut_to, read_up_to};
 
 /// Blocks of numbers of contexts that communicators over several jobs have.
 pub const BLOCKS: usize = 1024;
@@ -153,9 +154,7 @@ pub enum Verdict {
 }
 
 fn text(r: &mut Reader<'_>, field: &'static str) -> Result<String, DecodeError> {
-    let text = r.text(field)?;
-    bounded(field, text.len(), MAX_TEXT)?;
-    Ok(text)
+    read_up_to(r, field, MAX_TEXT)
 }
 
 fn bounded(field: &'static str, value: usize, most: usize) -> Result<(), DecodeError> {
@@ -176,10 +175,7 @@ fn certificate(r: &mut Reader<'_>, field: &'static str) -> Result<Vec<u8>, Decod
 
 /// A text that fits.
 pub fn shortened(text: &str) -> &str {
-    let end = (0..=text.len().min(MAX_TEXT))
-        .rev()
-        .find(|&at| text.is_char_boundary(at));
-    &text[..end.unwrap_or(0)]
+    cut_to(text, MAX_TEXT)
 }
 
 impl Memory {

@@ -23,6 +23,7 @@ use core::net::IpAddr;
 use crate::codec::{DecodeError, Reader, Writer};
 use crate::entry::Entry;
 use crate::gate::Gate;
+use crate::reason::{cut_to, read_up_to};
 
 /// What names begin with.
 const HEAD: &str = "isthmus1:";
@@ -249,9 +250,8 @@ impl Message {
         match self {
             Self::Welcome => vec![0],
             Self::Refused(why) => {
-                let end = (0..=why.len().min(MAX_TEXT)).rev().find(|&at| why.is_char_boundary(at));
                 let mut w = Writer::new(1);
-                w.text(&why[..end.unwrap_or(0)]);
+                w.text(cut_to(why, MAX_TEXT));
                 w.into_body()
             }
             Self::Here => vec![2],
@@ -271,7 +271,7 @@ impl Message {
         let mut r = Reader::new(body);
         let message = match r.u8("kind")? {
             0 => Self::Welcome,
-            1 => Self::Refused(r.text("reason")?),
+            1 => Self::Refused(read_up_to(&mut r, "reason", MAX_TEXT)?),
             2 => Self::Here,
             3 => Self::Greeting(r.fixed("secret")?, provable(r.list("proofs", |r| r.fixed("proof"))?)?),
             4 => Self::NoKey,
@@ -439,6 +439,12 @@ mod tests {
         assert!(Message::decode(&[7]).is_err());
         let many = Message::Greeting([9; 16], vec![[8; 16]; MAX_PROOFS + 1]);
         assert!(Message::decode(&many.encode()).is_err());
+        // A reason is cut where it is written, so a longer one is nobody's.
+        let long = Message::Refused("é".repeat(MAX_TEXT)).encode();
+        assert!(matches!(Message::decode(&long), Ok(Message::Refused(why)) if why.len() == MAX_TEXT));
+        let mut longer = Writer::new(1);
+        longer.text(&"x".repeat(MAX_TEXT + 1));
+        assert!(Message::decode(&longer.into_body()).is_err());
         fuzz(b"isthmus1:AAAA");
     }
 }

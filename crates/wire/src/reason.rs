@@ -8,12 +8,17 @@ pub const MAX_REASON: usize = 4096;
 
 /// Reads one.
 pub(crate) fn read_reason(r: &mut Reader<'_>) -> Result<String, DecodeError> {
-    let reason = r.text("reason")?;
-    match reason.len() {
-        0..=MAX_REASON => Ok(reason),
-        length => Err(DecodeError::Invalid {
-            field: "reason",
-            value: length as u64,
+    read_up_to(r, "reason", MAX_REASON)
+}
+
+/// A text of so many bytes at most, which is how long [`cut_to`] leaves it.
+pub(crate) fn read_up_to(r: &mut Reader<'_>, field: &'static str, most: usize) -> Result<String, DecodeError> {
+    let text = r.text(field)?;
+    match text.len() <= most {
+        true => Ok(text),
+        false => Err(DecodeError::Invalid {
+            field,
+            value: text.len() as u64,
         }),
     }
 }

@@ -35,6 +35,7 @@ pub mod bundle;
 
 use crate::codec::{DecodeError, Reader, Writer};
 use crate::datatype::MAX_BYTES;
+use crate::reason::cut_to;
 
 /// Bytes of an operation before its type.
 pub const HEAD: usize = 48;
@@ -230,12 +231,8 @@ pub struct Failure {
 impl Failure {
     /// As bytes; a long text is cut.
     pub fn encode(&self) -> Vec<u8> {
-        let mut end = self.text.len().min(MAX_TEXT);
-        while !self.text.is_char_boundary(end) {
-            end -= 1;
-        }
         let mut bytes = self.class.to_le_bytes().to_vec();
-        bytes.extend_from_slice(&self.text.as_bytes()[..end]);
+        bytes.extend_from_slice(cut_to(&self.text, MAX_TEXT).as_bytes());
         bytes
     }
 
