@@ -5,9 +5,11 @@ use isthmus_job::catalogue::Catalogue;
 use isthmus_job::mpiexec::initial_errhandler;
 use isthmus_job::sections::joined;
 use isthmus_job::{Contact, Job, JobError, OnLoss, Program, Section, Subjob, Terms, sites};
+use isthmus_reach::staging;
 use isthmus_wire::boot::MAX_NODE_PROCESSES;
 use isthmus_wire::question::{Kind, Refusal, SpawnProgram, THROUGH_LAUNCHER};
 use isthmus_wire::word::counted;
+use std::path::Path;
 
 /// The variable with the port where the parents wait.
 const PORT: &str = isthmus_settings::PARENT_PORT.name;
@@ -33,6 +35,8 @@ pub(crate) struct Spawn<'a> {
     pub(crate) number: u32,
     /// Where the parents wait.
     pub(crate) port: &'a str,
+    /// Where the launcher looks for programs. What it does not have is the site's own.
+    pub(crate) directory: &'a Path,
 }
 
 /// Sites where the user lets the program start processes, beside those of the job: words as behind `--site`.
@@ -66,11 +70,13 @@ pub fn spawned_alone(port: &str, parts: &[SpawnProgram], catalogue: &Catalogue) 
     let places: Vec<SpawnHost<'_>> = here
         .chain(further.iter().map(|subjob| SpawnHost { subjob, host: "" }))
         .collect();
+    let directory = std::env::current_dir().unwrap_or_default();
     let spawn = Spawn {
         places: &places,
         own: 0,
         number: 0,
         port,
+        directory: &directory,
     };
     let (subjobs, counts) = spawn.subjobs(parts)?;
     let job = Job::new(subjobs).map_err(|errors| refused(errors.to_string()))?;
@@ -199,6 +205,8 @@ impl Spawn<'_> {
             allocation: place.allocation.clone().filter(|_| wishes.scheduler != Some("fork")),
             requests: Vec::new(),
             files: Default::default(),
+            // A process may spawn what it has just made, which nobody else has.
+            stage: place.stage && staging::is_at_home(&part.program, self.directory),
             ..place.clone()
         }
     }
@@ -364,6 +372,10 @@ mod tests {
     }
 
     fn spawned(parts: &[SpawnProgram]) -> Result<(Vec<Subjob>, Vec<u32>), String> {
+        spawned_in(Path::new("/"), parts)
+    }
+
+    fn spawned_in(directory: &Path, parts: &[SpawnProgram]) -> Result<(Vec<Subjob>, Vec<u32>), String> {
         let specs = ["home:2", "lab=me@l1.example.org:3"].map(|s| sites::SiteSpec::parse(s).unwrap());
         let template = sites::template(Program::one("./parent"), vec!["old".to_owned()]);
         let job = sites::job_of_sites(&specs, None, &template).unwrap();
@@ -378,6 +390,7 @@ mod tests {
             own: 1,
             number: 4,
             port: "p",
+            directory,
         };
         spawn.subjobs(parts).map_err(|refusal| refusal.why)
     }
@@ -426,6 +439,7 @@ mod tests {
             own: 0,
             number: 0,
             port: "p",
+            directory: Path::new("/"),
         };
         let one = |keys: &[(&str, &str)]| {
             let (subjobs, _) = spawn.subjobs(&[part(2, keys)]).map_err(|refusal| refusal.why)?;
@@ -471,6 +485,19 @@ mod tests {
         assert_eq!(second.program.for_architecture("x86_64"), None);
         assert_eq!(second.program.for_architecture("riscv64"), Some("./x"));
         assert!(spawned(&[part(0, &[])]).unwrap_err().contains("no process"));
+    }
+
+    #[test]
+    fn what_the_launcher_does_not_have_is_the_sites_own() {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("x"), "").unwrap();
+        let elsewhere = SpawnProgram {
+            program: "./y".into(),
+            ..part(2, &[])
+        };
+        let (subjobs, _) = spawned_in(directory.path(), &[part(1, &[]), elsewhere]).unwrap();
+        let staged: Vec<_> = subjobs.iter().map(|subjob| (subjob.count, subjob.stage)).collect();
+        assert_eq!(staged, [(1, true), (2, false)]);
     }
 
     #[test]

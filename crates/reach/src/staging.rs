@@ -32,6 +32,11 @@ pub fn find_program(program: &str, directory: &Path, architecture: &str) -> Resu
     Ok(path)
 }
 
+/// Whether there is something under the name of a program at home, whatever it is.
+pub fn is_at_home(program: &str, directory: &Path) -> bool {
+    program.contains("://") || locate(program, directory).is_ok()
+}
+
 /// The file of a program at home.
 pub fn find_file(program: &str, directory: &Path) -> Result<PathBuf, Failure> {
     let path = locate(program, directory)?;

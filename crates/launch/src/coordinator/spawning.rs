@@ -102,6 +102,7 @@ fn subjobs(
         own,
         number: job.spawned,
         port,
+        directory: &job.shared.options.directory,
     };
     let (subjobs, counts) = spawn.subjobs(parts)?;
     // What is wrong with them the job says as it does of others.
