@@ -177,7 +177,9 @@ impl PortName {
         let mut gate = None;
         if let Some((&GATE, behind)) = rest.split_first() {
             let mut r = Reader::new(behind);
-            gate = Some(Gate::read(&mut r).ok()?);
+            let read = Gate::read(&mut r).ok();
+            // One way to write each name: with addresses, and no more than there is room for.
+            gate = Some(read.filter(|gate| shortened(gate, FIXED + usize::from(proofs)).as_ref() == Some(gate))?);
             rest = &behind[behind.len() - r.left()..];
         }
         if let Some((&ENTRY, behind)) = rest.split_first() {
@@ -419,6 +421,17 @@ mod tests {
             PortName::decode(&format!("{text}{}", "A".repeat(300))),
             Err(NotAPort::Damaged)
         );
+        // A gate without addresses leads nowhere.
+        let mut bytes = decoded(&name(&[]).encode()[HEAD.len()..]).expect("a name");
+        let mut gate = Writer::new(GATE);
+        Gate {
+            addresses: Vec::new(),
+            ..crate::gate::sample()
+        }
+        .write(&mut gate);
+        bytes.extend(gate.into_body());
+        let nowhere = format!("{HEAD}{}", encoded(&bytes));
+        assert_eq!(PortName::decode(&nowhere), Err(NotAPort::Damaged));
     }
 
     #[test]
