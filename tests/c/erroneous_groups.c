@@ -3,6 +3,7 @@
    kinds, buffered mode, persistent and neighbourhood operations, large counts, attributes, status.
    ranks: 1 2 */
 #include "erroneous.h"
+#include <stdint.h>
 
 static int buf[64], other[64], size, rank, n, flag;
 static MPI_Comm self, cart, graph;
@@ -14,7 +15,7 @@ static void topologies(void)
     int dims[2] = {1, 1}, periods[2] = {0, 0}, zero[2] = {0, 1}, outside[2] = {5, 0}, index[1] = {0}, edges[1] = {7};
     int far[1] = {9}, weights[1] = {-1}, bad_dims[2] = {3, 0}, remain[2] = {1, 0};
     MPI_Comm new;
-    ERR(MPI_ERR_ARG, "newcomm", MPI_Cart_create(self, 1, dims, periods, 0, NULL));
+    ERR(MPI_ERR_ARG, "comm_cart", MPI_Cart_create(self, 1, dims, periods, 0, NULL));
     ERR(-1, "dims", MPI_Cart_create(self, 2, zero, periods, 0, &new));
     ERR(MPI_ERR_ARG, "dims", MPI_Cart_create(self, 2, NULL, periods, 0, &new));
     ERR(MPI_ERR_ARG, "periods", MPI_Cart_create(self, 2, dims, NULL, 0, &new));
@@ -55,7 +56,7 @@ static void groups_of_processes(void)
     OK(MPI_Comm_group(self, &group));
     ERR(MPI_ERR_RANK, "local_leader", MPI_Intercomm_create(self, 4, MPI_COMM_WORLD, 0, 0, &new));
     ERR(MPI_ERR_COMM, "local_comm", MPI_Intercomm_create(MPI_COMM_NULL, 0, MPI_COMM_WORLD, 0, 0, &new));
-    ERR(MPI_ERR_ARG, "newcomm", MPI_Intercomm_create(self, 0, MPI_COMM_WORLD, 0, 0, NULL));
+    ERR(MPI_ERR_ARG, "newintercomm", MPI_Intercomm_create(self, 0, MPI_COMM_WORLD, 0, 0, NULL));
     ERR(MPI_ERR_TAG, "tag", MPI_Intercomm_create(self, 0, MPI_COMM_WORLD, 0, -7, &new));
     ERR(MPI_ERR_GROUP, "group", MPI_Comm_create_group(self, MPI_GROUP_NULL, 0, &new));
     ERR(MPI_ERR_TAG, "tag", MPI_Comm_create_group(self, group, -3, &new));
@@ -176,6 +177,59 @@ static void large_counts_and_status(void)
     (void)count;
 }
 
+/* Functions whose bodies are shared: each names its own arguments. */
+static void names(void)
+{
+    MPI_Comm new;
+    MPI_Group group;
+    MPI_Session session;
+    MPI_Request requests[2] = {(MPI_Request)MPI_COMM_WORLD, MPI_REQUEST_NULL};
+    int one[1] = {1}, zero[1] = {0}, key = 12345, range[1][3] = {{0, 9, 1}}, at = 0;
+    MPI_Datatype types[1] = {MPI_INT};
+    ERR(MPI_ERR_COMM, "argument comm_old ", MPI_Cart_create(MPI_COMM_NULL, 1, one, zero, 0, &new));
+    ERR(MPI_ERR_COMM, "argument comm_old ", MPI_Graph_create(MPI_COMM_NULL, 1, one, zero, 0, &new));
+    ERR(MPI_ERR_ARG, "argument comm_graph ", MPI_Graph_create(self, 1, one, zero, 0, NULL));
+    ERR(MPI_ERR_COMM, "argument comm_old ",
+        MPI_Dist_graph_create_adjacent(MPI_COMM_NULL, 0, zero, MPI_UNWEIGHTED, 0, zero, MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &new));
+    ERR(MPI_ERR_ARG, "argument comm_dist_graph ",
+        MPI_Dist_graph_create(self, 0, zero, zero, zero, MPI_UNWEIGHTED, MPI_INFO_NULL, 0, NULL));
+    ERR(MPI_ERR_COMM, "argument intercomm ", MPI_Intercomm_merge(self, 0, &new));
+    ERR(MPI_ERR_KEYVAL, "argument comm_keyval ", MPI_Comm_delete_attr(self, key));
+    ERR(MPI_ERR_KEYVAL, "argument type_keyval ", MPI_Type_delete_attr(MPI_INT, key));
+    ERR(MPI_ERR_KEYVAL, "argument keyval ", MPI_Attr_delete(self, key));
+    ERR(MPI_ERR_FILE, "argument fh ", MPI_File_get_group(MPI_FILE_NULL, &group));
+    ERR(MPI_ERR_WIN, "argument win ", MPI_Win_get_group(MPI_WIN_NULL, &group));
+    OK(MPI_Comm_group(self, &group));
+    ERR(MPI_ERR_RANK, "argument ranges ", MPI_Group_range_incl(group, 1, range, &(MPI_Group){MPI_GROUP_NULL}));
+    OK(MPI_Group_free(&group));
+    ERR(MPI_ERR_TAG, "argument sendtag ",
+        MPI_Sendrecv_replace(buf, 1, MPI_INT, MPI_PROC_NULL, -7, MPI_PROC_NULL, 0, self, &status));
+    ERR(MPI_ERR_TAG, "argument recvtag ", MPI_Isendrecv_replace(buf, 1, MPI_INT, 0, 0, 0, -7, self, &request));
+    ERR(MPI_ERR_REQUEST, "argument array_of_requests ", MPI_Waitany(2, requests, &n, &status));
+    ERR(MPI_ERR_REQUEST, "argument array_of_requests ", MPI_Request_get_status_any(2, requests, &n, &flag, &status));
+    ERR(MPI_ERR_ARG, "argument sdispls ", MPI_Alltoallv(buf, one, NULL, MPI_INT, other, one, zero, MPI_INT, self));
+    ERR(MPI_ERR_ARG, "argument rdispls ", MPI_Alltoallw(buf, one, zero, types, other, one, NULL, types, self));
+    ERR(MPI_ERR_ARG, "argument displs ", MPI_Gatherv(buf, 1, MPI_INT, other, one, NULL, MPI_INT, 0, self));
+    ERR(MPI_ERR_ARG, "argument displs ", MPI_Scatterv(buf, one, NULL, MPI_INT, other, 1, MPI_INT, 0, self));
+    ERR(MPI_ERR_ARG, "argument outsize ", MPI_Pack(buf, 1, MPI_INT, other, -1, &at, self));
+    ERR(MPI_ERR_ARG, "argument insize ", MPI_Unpack(buf, -1, &at, other, 1, MPI_INT, self));
+    ERR(MPI_ERR_ERRHANDLER, "argument errhandler ", MPI_Session_init(MPI_INFO_NULL, MPI_ERRHANDLER_NULL, &session));
+    OK(MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &session));
+    ERR(MPI_ERR_INFO, "argument info ", MPI_Session_get_num_psets(session, (MPI_Info)MPI_COMM_WORLD, &n));
+    ERR(MPI_ERR_INFO, "argument info ", MPI_Session_get_nth_pset(session, (MPI_Info)MPI_INT, 0, &at, NULL));
+    OK(MPI_Session_finalize(&session));
+}
+
+/* More items than any memory has. */
+static void too_many(void)
+{
+    MPI_Datatype type, types[1] = {MPI_INT};
+    MPI_Count one[1] = {1};
+    ERR(MPI_ERR_COUNT, "no memory holds", MPI_Type_indexed_c(INT64_MAX, one, one, MPI_INT, &type));
+    ERR(MPI_ERR_COUNT, "no memory holds", MPI_Type_create_hindexed_block_c(INT64_MAX, 1, one, MPI_INT, &type));
+    ERR(MPI_ERR_COUNT, "no memory holds", MPI_Type_create_struct_c(INT64_MAX, one, one, types, &type));
+}
+
 int main(int argc, char **argv)
 {
     int ones[2] = {1, 1}, zeros[2] = {0, 0};
@@ -194,6 +248,8 @@ int main(int argc, char **argv)
     other_requests();
     collectives();
     large_counts_and_status();
+    names();
+    too_many();
     OK(MPI_Comm_free(&cart));
     OK(MPI_Comm_free(&graph));
     OK(MPI_Comm_free(&self));

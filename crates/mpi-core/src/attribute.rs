@@ -34,10 +34,48 @@ impl std::fmt::Debug for Key {
     }
 }
 
+/// What keys are for. Each kind has numbers of its own, so that a key of another kind is told and not taken for one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Owner {
+    /// Communicators.
+    Comm,
+    /// Datatypes.
+    Type,
+    /// Windows.
+    Win,
+}
+
+/// How many kinds there are.
+const OWNERS: i32 = 3;
+
+impl Owner {
+    /// Whose key a number is.
+    fn of(number: i32) -> Option<Self> {
+        let above = number.checked_sub(FIRST_USER_KEY).filter(|above| *above >= 0)?;
+        [Self::Comm, Self::Type, Self::Win]
+            .get((above % OWNERS) as usize)
+            .copied()
+    }
+
+    fn first(self) -> i32 {
+        FIRST_USER_KEY + self as i32
+    }
+
+    /// What they are called, and in functions.
+    fn names(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Comm => ("communicators", "Comm"),
+            Self::Type => ("datatypes", "Type"),
+            Self::Win => ("windows", "Win"),
+        }
+    }
+}
+
 /// All keys of one kind of object. A freed key lives on in the objects that have a value for it; its number is not used
 /// again.
 #[derive(Debug)]
 pub struct Keys {
+    owner: Owner,
     table: Mutex<Table>,
 }
 
@@ -54,18 +92,13 @@ enum Entry {
     Freed(Weak<Key>),
 }
 
-impl Default for Keys {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl Keys {
     /// An empty registry.
-    pub const fn new() -> Self {
+    pub const fn new(owner: Owner) -> Self {
         Self {
+            owner,
             table: Mutex::new(Table {
-                next: FIRST_USER_KEY,
+                next: FIRST_USER_KEY + owner as i32,
                 keys: BTreeMap::new(),
             }),
         }
@@ -78,12 +111,12 @@ impl Keys {
     /// Makes a key.
     pub fn create(&self, copy: Copy, delete: Delete) -> i32 {
         let mut table = self.table();
-        // Two thousand million keys later the first numbers come again, if they are free.
+        // Seven hundred million keys later the first numbers come again, if they are free.
         while table.keys.contains_key(&table.next) {
-            table.advance();
+            table.advance(self.owner);
         }
         let number = table.next;
-        table.advance();
+        table.advance(self.owner);
         let key = Arc::new(Key { number, copy, delete });
         table.keys.insert(number, Entry::Usable(key));
         number
@@ -98,7 +131,7 @@ impl Keys {
                 argument("keyval"),
                 "is {number}, which has been freed"
             ),
-            None => unknown(number),
+            None => unknown(self.owner, number),
         }
     }
 
@@ -109,7 +142,7 @@ impl Keys {
             Some(Entry::Freed(key)) => key.upgrade(),
             None => None,
         };
-        found.map_or_else(|| unknown(number), Ok)
+        found.map_or_else(|| unknown(self.owner, number), Ok)
     }
 
     /// Frees a key; values that have it stay until they are deleted. As long as there are such values it may be freed
@@ -119,7 +152,7 @@ impl Keys {
         let key = match table.keys.get(&number) {
             Some(Entry::Usable(key)) => Arc::downgrade(key),
             Some(Entry::Freed(key)) if key.strong_count() > 0 => return Ok(()),
-            _ => return unknown(number),
+            _ => return unknown(self.owner, number),
         };
         table.keys.remove(&number);
         table.keys.retain(|_, entry| match entry {
@@ -133,7 +166,15 @@ impl Keys {
     }
 }
 
-fn unknown<T>(number: i32) -> Result<T> {
+fn unknown<T>(wanted: Owner, number: i32) -> Result<T> {
+    if let Some(other) = Owner::of(number).filter(|owner| *owner != wanted) {
+        let ((those, _), (these, function)) = (other.names(), wanted.names());
+        fail!(
+            abi::MPI_ERR_KEYVAL,
+            argument("keyval"),
+            "is {number}, a key for {those} if it is one; MPI_{function}_create_keyval makes those for {these}"
+        );
+    }
     fail!(
         abi::MPI_ERR_KEYVAL,
         argument("keyval"),
@@ -142,8 +183,8 @@ fn unknown<T>(number: i32) -> Result<T> {
 }
 
 impl Table {
-    fn advance(&mut self) {
-        self.next = self.next.checked_add(1).unwrap_or(FIRST_USER_KEY);
+    fn advance(&mut self, owner: Owner) {
+        self.next = self.next.checked_add(OWNERS).unwrap_or_else(|| owner.first());
     }
 }
 
@@ -234,7 +275,7 @@ mod tests {
 
     #[test]
     fn values_follow_their_callbacks() {
-        let keys = Keys::new();
+        let keys = Keys::new(Owner::Comm);
         let deleted = Arc::new(Mutex::new(Vec::new()));
         let log = deleted.clone();
         let double = keys.create(
@@ -264,5 +305,11 @@ mod tests {
         assert_eq!(*deleted.lock().unwrap(), vec![21, 22, 44]);
         let other = keys.create(Box::new(|_, _, _| Ok(None)), Box::new(|_, _, _| Ok(())));
         assert!(other > stays && get(&cache, other).is_none());
+        // Keys of other kinds have other numbers.
+        let of_types = Keys::new(Owner::Type);
+        let theirs = of_types.create(Box::new(|_, _, _| Ok(None)), Box::new(|_, _, _| Ok(())));
+        let refused = keys.usable(theirs).unwrap_err();
+        assert!(refused.message.contains("a key for datatypes"), "{refused}");
+        assert!(of_types.usable(theirs).is_ok() && of_types.usable(other).is_err());
     }
 }

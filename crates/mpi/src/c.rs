@@ -71,6 +71,7 @@ impl<T> Out<T> {
                 "is a null pointer, expected an array of {count}"
             );
         }
+        fits::<T>(argument, count)?;
         // SAFETY: by the module's promise an array of `count` items that nobody else uses during the call.
         Ok(unsafe { std::slice::from_raw_parts_mut(self.0, count) })
     }
@@ -79,6 +80,18 @@ impl<T> Out<T> {
     pub(crate) fn at(self, index: usize) -> Self {
         Self(self.0.wrapping_add(index))
     }
+}
+
+/// More than any memory has is a wrong count.
+fn fits<T>(argument: &str, count: usize) -> Result<()> {
+    if count > isize::MAX as usize / size_of::<T>().max(1) {
+        fail!(
+            abi::MPI_ERR_COUNT,
+            argument(argument),
+            "would be an array of {count}, which no memory holds"
+        );
+    }
+    Ok(())
 }
 
 /// A pointer to an array that the call reads.
@@ -104,6 +117,7 @@ impl<T> In<T> {
                 "is a null pointer, expected an array of {count}"
             );
         }
+        fits::<T>(argument, count)?;
         // SAFETY: by the module's promise an array of `count` items.
         Ok(unsafe { std::slice::from_raw_parts(self.0, count) })
     }

@@ -11,7 +11,7 @@ use isthmus_abi::handles as h;
 use isthmus_core::errhandler::ErrorHandler;
 use isthmus_core::error::{Error, Result};
 
-use crate::process;
+use crate::{called, process};
 
 /// The function that the program called last: its name's address, and in the lower bits its length. One store a call;
 /// people who ask why a program hangs want to know it.
@@ -220,7 +220,12 @@ pub(crate) fn call_anytime(function: &'static str, body: impl FnOnce() -> Result
 #[cold]
 pub(crate) fn raise(function: &'static str, holder: impl Holder, error: &Error) -> c_int {
     let (object, handler) = holder.handler();
-    raise_to(function, object, handler, &holder.named(error))
+    raise_to(
+        function,
+        object,
+        handler,
+        &holder.named(&called::in_terms_of(function, error)),
+    )
 }
 
 /// Gives an error to a handler, which is told the handle of the object.
@@ -228,6 +233,7 @@ pub(crate) fn raise_to(function: &'static str, object: usize, handler: ErrorHand
     if let Some(observers) = OBSERVERS.get().filter(|_| is_special(OBSERVING)) {
         (observers.raised)(error.class);
     }
+    let error = &*called::in_terms_of(function, error);
     crate::error::remember(function, error);
     if error.class == abi::MPIX_ERR_PROC_FAILED {
         // A program that does the same again and again in vain has to hear what the others do about it.

@@ -17,6 +17,7 @@ mod attribute;
 mod buffer;
 mod c;
 mod call;
+mod called;
 mod check;
 mod collective;
 mod comm;

@@ -42,6 +42,10 @@ fn external(datarep: Text) -> Result<Representation> {
 
 /// The place in a packed buffer where `bytes` bytes begin, and where they end.
 fn place(position: i64, bytes: u64, size: i64, what: &str) -> Result<(i64, i64)> {
+    if size < 0 {
+        let argument = if what == "outbuf" { "outsize" } else { "insize" };
+        fail!(abi::MPI_ERR_ARG, argument(argument), "is {size}, expected 0 or more");
+    }
     if position < 0 || position > size {
         fail!(
             abi::MPI_ERR_ARG,

@@ -12,7 +12,7 @@ use isthmus_core::info::Info;
 use isthmus_core::session::{self, Session};
 
 use crate::c::{Out, Text};
-use crate::call::{call_anytime, raise_to};
+use crate::call::{call_anytime, raise, raise_to};
 use crate::handle::{Kind, Table};
 use crate::life;
 use crate::{errhandler, error, group, info, process};
@@ -54,7 +54,7 @@ pub(crate) fn call_in(
     };
     match find(handle) {
         Ok(session) => raise_to(function, handle.0, session.error_handler(), &error),
-        Err(_) => crate::call::raise(function, h::MPI_COMM_NULL, &error),
+        Err(_) => raise(function, h::MPI_COMM_NULL, &error),
     }
 }
 
@@ -95,13 +95,14 @@ fn open(info: h::Info, handler: ErrorHandler) -> Result<h::Session> {
 extern "C" fn isthmus_MPI_Session_init(info: h::Info, handler: h::Errhandler, session: Out<h::Session>) -> c_int {
     // The handler is there before the session is.
     let found = errhandler::find_for(Owner::Session, handler);
-    let to = found.clone().unwrap_or_default();
+    let (is_refused, to) = (found.is_err(), found.clone().unwrap_or_default());
     let made = found.and_then(|handler| {
         session.set("session", h::MPI_SESSION_NULL)?;
         session.set("session", open(info, handler)?)
     });
     match made {
         Ok(()) => abi::MPI_SUCCESS,
+        Err(error) if is_refused => raise("MPI_Session_init", h::MPI_COMM_NULL, &error),
         Err(error) => raise_to("MPI_Session_init", h::MPI_SESSION_NULL.0, to, &error),
     }
 }
@@ -126,8 +127,9 @@ extern "C" fn isthmus_MPI_Session_get_info(session: h::Session, info: Out<h::Inf
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn isthmus_MPI_Session_get_num_psets(session: h::Session, _info: h::Info, n: Out<c_int>) -> c_int {
+extern "C" fn isthmus_MPI_Session_get_num_psets(session: h::Session, info: h::Info, n: Out<c_int>) -> c_int {
     call_in("MPI_Session_get_num_psets", session, |_| {
+        info::find(info)?;
         n.set("npset_names", session::process_sets(process::world()?).len() as c_int)
     })
 }
@@ -135,12 +137,13 @@ extern "C" fn isthmus_MPI_Session_get_num_psets(session: h::Session, _info: h::I
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_Session_get_nth_pset(
     session: h::Session,
-    _info: h::Info,
+    info: h::Info,
     n: c_int,
     length: Out<c_int>,
     name: Out<c_char>,
 ) -> c_int {
     call_in("MPI_Session_get_nth_pset", session, |_| {
+        info::find(info)?;
         let sets = session::process_sets(process::world()?);
         let Some(set) = usize::try_from(n).ok().and_then(|at| sets.get(at)) else {
             fail!(

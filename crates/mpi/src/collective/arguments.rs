@@ -243,9 +243,13 @@ impl<B: Memory> Unequal<B> {
     /// Counts and displacements.
     #[inline]
     pub(super) fn lists(&self, blocks: usize) -> Result<(List<'_>, List<'_>)> {
+        let displacements = match self.names[0] {
+            "sendbuf" => "sdispls",
+            _ => "rdispls",
+        };
         Ok((
             self.counts.list(self.names[1], blocks)?,
-            self.displacements.list("displs", blocks)?,
+            self.displacements.list(displacements, blocks)?,
         ))
     }
 

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 
 use isthmus_abi::constants as abi;
 use isthmus_abi::handles as h;
-use isthmus_core::attribute::{self, Keys};
+use isthmus_core::attribute::{self, Keys, Owner};
 use isthmus_core::comm::Comm;
 use isthmus_core::error::Result;
 use isthmus_core::world::World;
@@ -18,7 +18,7 @@ use crate::c::{Extra, Out, flag};
 use crate::call::{call, call_on};
 
 /// Keys for communicators.
-static COMM_KEYS: Keys = Keys::new();
+static COMM_KEYS: Keys = Keys::new(Owner::Comm);
 
 /// Values of the predefined keys; a program gets pointers to them.
 struct Predefined {

@@ -85,8 +85,8 @@ extern "C" fn isthmus_MPI_Intercomm_create_from_groups(
     call_for_new("MPI_Intercomm_create_from_groups", handler, |handler| {
         give(new, || {
             let tag = tag.get("stringtag", abi::MPI_ERR_ARG)?;
-            let (local, hints) = (group::find(local)?, info::find(info)?);
-            let remote = || Ok((group::find(remote)?, remote_leader));
+            let (local, hints) = (group::find(local).about("local_group")?, info::find(info)?);
+            let remote = || Ok((group::find(remote).about("remote_group")?, remote_leader));
             let made = inter::create_from_groups(process::world()?, &local, local_leader, remote, &tag)?;
             made.user().set_error_handler(handler);
             set_hints(process::world()?, &made, &hints);

@@ -6,7 +6,7 @@ use std::sync::PoisonError;
 
 use isthmus_abi::constants as abi;
 use isthmus_abi::handles as h;
-use isthmus_core::attribute::{self, Keys};
+use isthmus_core::attribute::{self, Keys, Owner};
 use isthmus_core::error::Result;
 
 use super::{Object, object};
@@ -15,7 +15,7 @@ use crate::c::{Extra, Out, Text, flag};
 use crate::call::call;
 
 /// Keys for datatypes.
-static KEYS: Keys = Keys::new();
+static KEYS: Keys = Keys::new(Owner::Type);
 
 impl Object {
     fn set_name(&self, name: &str) {

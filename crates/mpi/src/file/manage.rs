@@ -114,7 +114,8 @@ extern "C" fn isthmus_MPI_File_get_size(file: h::File, size: Out<Offset>) -> c_i
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_File_get_group(file: h::File, out: Out<h::Group>) -> c_int {
     call_on("MPI_File_get_group", file, || {
-        group::give(out, || Ok(find(file)?.file.group().clone())).about("group")
+        let file = find(file)?;
+        group::give(out, || Ok(file.file.group().clone())).about("group")
     })
 }
 

@@ -6,7 +6,7 @@ use std::ffi::c_int;
 use isthmus_abi::Status;
 use isthmus_abi::handles as h;
 use isthmus_core::comm::Comm;
-use isthmus_core::error::Result;
+use isthmus_core::error::{Error, Result, Subject};
 use isthmus_core::p2p::{self, Receiver, Sender, Source as From};
 use isthmus_engine::{Completion, Direct, Mode, ReceiveBuffer, SendBuffer, in_own_memory};
 
@@ -280,7 +280,15 @@ fn isendrecv(out: (Source, Envelope), into: (Target, Envelope)) -> Result<Operat
 }
 
 fn isendrecv_replace(buffer: Target, out: Envelope, from: Envelope) -> Result<Operation> {
-    let (message, room) = (outbound(buffer.source(), out)?, inbound(buffer, from)?);
+    // The tags are all that there are two of.
+    let tag = |side: &'static str| {
+        move |error: Error| match &error.subject {
+            Subject::Argument(name) if name == "tag" => error.about(side),
+            _ => error,
+        }
+    };
+    let message = outbound(buffer.source(), out).map_err(tag("sendtag"))?;
+    let room = inbound(buffer, from).map_err(tag("recvtag"))?;
     // Sent from a copy, so that the buffer is free for what arrives.
     let engine = process::world()?.engine();
     let from_copy = |message: Outbound<'static>| Outbound {

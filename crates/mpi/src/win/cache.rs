@@ -5,7 +5,7 @@ use std::ffi::{c_char, c_int};
 
 use isthmus_abi::constants as abi;
 use isthmus_abi::handles as h;
-use isthmus_core::attribute::{self, Keys};
+use isthmus_core::attribute::{self, Keys, Owner};
 use isthmus_core::error::Result;
 
 use super::{Object, find};
@@ -14,7 +14,7 @@ use crate::c::{Extra, Out, Text, flag};
 use crate::call::{call, call_on};
 
 /// Keys for windows.
-static KEYS: Keys = Keys::new();
+static KEYS: Keys = Keys::new(Owner::Win);
 
 impl Object {
     /// The value of a predefined key: the address itself of the memory, and pointers to the others.

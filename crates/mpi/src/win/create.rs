@@ -187,7 +187,8 @@ extern "C" fn isthmus_MPI_Win_detach(win: h::Win, base: Source) -> c_int {
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_Win_get_group(win: h::Win, out: Out<h::Group>) -> c_int {
     call_on("MPI_Win_get_group", win, || {
-        group::give(out, || Ok(find(win)?.window.group().clone())).about("group")
+        let win = find(win)?;
+        group::give(out, || Ok(win.window.group().clone())).about("group")
     })
 }
 
