@@ -86,6 +86,11 @@ isthmus run -n 1 echo lost >/dev/full 2>err </dev/null && complain "full: status
 grep -q 'output cannot be written: standard output: No space left on device$' err || complain "a full standard output"
 isthmus info >/dev/full 2>err && complain "info on a full disk: status 0"
 grep -q 'cannot write to standard output: No space left on device$' err || complain "info on a full disk"
+for words in --help --version "run --help" "help kill"; do
+    isthmus $words >/dev/full 2>err && complain "$words on a full disk: status 0"
+    grep -q 'cannot write to standard output: No space left on device$' err || complain "$words on a full disk"
+    isthmus $words >&- 2>err && complain "$words with a closed standard output: status 0"
+done
 # Closed streams: what is lost is told, or at least no success; nothing to say is nothing lost.
 for launcher in "isthmus run" mpiexec; do
     $launcher -n 1 echo lost >&- 2>err </dev/null && complain "$launcher with a closed standard output: status 0"

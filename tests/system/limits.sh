@@ -40,6 +40,9 @@ says 1 'output cannot be written: .*/files/rank-0.out: File too large' \
 says 153 'signal 25 (SIGXFSZ)' 'ulimit -f 1024; isthmus run -n 1 sh -c "exec head -c 3000000 /dev/zero >large"'
 says 1 'exited with status 1' 'trap "" XFSZ; ulimit -f 1024; isthmus run -n 1 sh -c "exec head -c 3000000 /dev/zero >large"'
 rm -rf large files
+# Whoever starts a job may ignore the end of its children, as some daemons do.
+says 3 'exited with status 3' 'trap "" CHLD; isthmus run -n 2 sh -c "exit 3"'
+says 0 '' 'trap "" CHLD; mpiexec -n 2 sh -c "sleep 0; true"'
 # How little address space is too little depends on the machine; nothing panics or hangs.
 unset RUST_BACKTRACE
 program=$(du -k "$(command -v isthmus)" | cut -f1)

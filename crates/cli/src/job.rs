@@ -104,8 +104,9 @@ impl Source {
                 .into());
         }
         let mut bindings = rsl::bindings(|name| std::env::var(name).ok());
-        for define in &self.define {
-            bindings.push(definition(define)?);
+        bindings.extend(self.definitions()?);
+        if form != Form::Rsl {
+            self.defines_nothing(&format!("'{file}' is none"))?;
         }
         let any = sites::template(Program::one("PROGRAM"), Vec::new());
         let catalogue = crate::reach::catalogue()?;
@@ -122,6 +123,24 @@ impl Source {
         let astray = form.note_of_home(&described.job, &mut |host| crate::reach::is_home(host));
         described.notes.extend(astray);
         Ok(described)
+    }
+
+    fn definitions(&self) -> Result<Vec<(String, String)>, JobError> {
+        self.define.iter().map(|define| definition(define)).collect()
+    }
+
+    /// Values of variables are for RSL; where there is none they would be ignored.
+    pub(crate) fn defines_nothing(&self, why: &str) -> Result<(), JobError> {
+        self.definitions()?;
+        match self.define.first() {
+            None => Ok(()),
+            Some(define) => {
+                let error = JobError::new(format!(
+                    "--define {define} gives a variable of RSL its value, and {why}"
+                ));
+                Err(error.hint("leave it out; -e NAME=VALUE sets a variable of the environment"))
+            }
+        }
     }
 
     fn text(&self, form: Option<Form>) -> Result<(String, String), JobError> {

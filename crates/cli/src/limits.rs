@@ -51,19 +51,25 @@ fn end() {
     std::process::exit(1)
 }
 
-/// A file that is to be larger than it may (`ulimit -f`) is an error of what writes it, and no end of the command with
-/// all its processes. What others have decided to ignore stays so, also for the programs that are started. These have
-/// no handler of ours.
-pub(crate) fn survive_large_files() {
+/// Signals whose disposition, as it was inherited, would end a command, or take from it what it works with. A file that
+/// is to be larger than it may (`ulimit -f`) is an error of what writes it; where that signal is ignored it stays so,
+/// also for the programs that are started. Where that of children is ignored, the system forgets how they have ended.
+/// Programs have no handler of ours.
+pub(crate) fn settle_signals() {
+    const SIGCHLD: i32 = 17;
     const SIGXFSZ: i32 = 25;
-    if getrlimit(Resource::Fsize).current.is_none() || is_ignored(SIGXFSZ) {
+    let writes_less = getrlimit(Resource::Fsize).current.is_some() && !is_ignored(SIGXFSZ);
+    let wanted = [(SIGCHLD, is_ignored(SIGCHLD)), (SIGXFSZ, writes_less)];
+    if wanted.iter().all(|(_, is_wanted)| !is_wanted) {
         return;
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build();
     let Ok(runtime) = runtime else { return };
     let _inside = runtime.enter();
-    // The handler stays when nobody listens any more. Where there is none the signal ends us, as it would have.
-    let _ = signal(SignalKind::from_raw(SIGXFSZ));
+    for (number, _) in wanted.iter().filter(|(_, is_wanted)| *is_wanted) {
+        // The handler stays when nobody listens any more. Without one all is as it was.
+        let _ = signal(SignalKind::from_raw(*number));
+    }
 }
 
 fn is_ignored(number: i32) -> bool {

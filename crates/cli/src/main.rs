@@ -4,6 +4,7 @@
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use isthmus_wire::word;
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -142,7 +143,7 @@ static OUTPUT_LOST: AtomicBool = AtomicBool::new(false);
 
 fn main() -> ExitCode {
     limits::tell_panics();
-    limits::survive_large_files();
+    limits::settle_signals();
     let status = limits::with_stack(command);
     if OUTPUT_LOST.load(Ordering::Relaxed) {
         return ExitCode::FAILURE;
@@ -221,7 +222,15 @@ fn isthmus() -> ExitCode {
             return ExitCode::from(diagnostic::STATUS_USAGE);
         }
         // What was asked for: help, or the version.
-        Err(error) => error.exit(),
+        Err(error) => {
+            if std::io::stdout().is_terminal() {
+                // With its styles.
+                let _ = error.print();
+            } else {
+                put(error.render().to_string().as_bytes());
+            }
+            return ExitCode::SUCCESS;
+        }
     };
     if let Some(status) = elsewhere::command(&verb) {
         return status;

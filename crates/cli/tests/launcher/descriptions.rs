@@ -210,6 +210,15 @@ fn what_does_not_go_together() {
             "program 'gsiftp://x/y': 'gsiftp' is not a known kind of URL",
         ),
         ("run -D x one.rsl", "'x' defines nothing"),
+        ("run -D x /bin/true", "'x' defines nothing"),
+        (
+            "run -D A=1 /bin/true",
+            "--define A=1 gives a variable of RSL its value, and no RSL is given",
+        ),
+        (
+            "run -D A=1 --job machines /bin/true",
+            "its value, and 'machines' is none",
+        ),
         ("job convert one.rsl --to xml", "'xml' is not a form"),
     ] {
         let done = bench.run(line);
