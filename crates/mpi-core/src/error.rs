@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What went wrong, as MPI sees it: an error class and a sentence.
 
+use isthmus_wire::word;
+
 /// An error class of the MPI standard (section 9.4): `MPI_ERR_…`.
 pub type Class = i32;
 
@@ -90,7 +92,7 @@ impl std::fmt::Display for Error {
             Subject::Argument(name) => write!(f, "argument {name} ")?,
             Subject::Within(name) => write!(f, "argument {name}: ")?,
         }
-        f.write_str(&isthmus_wire::word::without_numbers(&self.message))
+        f.write_str(&word::show(&word::without_numbers(&self.message)))
     }
 }
 

@@ -2,7 +2,7 @@
 //! Info objects (MPI 5.0 chapter 10): ordered key and value texts.
 
 use crate::error::Result;
-use crate::fail;
+use crate::{fail, words};
 use isthmus_abi::constants as abi;
 
 /// Longest key without the terminator, bytes (`MPI_MAX_INFO_KEY` counts the terminator).
@@ -20,11 +20,11 @@ impl Info {
     /// Sets a key, replacing its value.
     pub fn set(&mut self, key: &str, value: &str) -> Result<()> {
         check_key(key)?;
-        if value.len() > MAX_VALUE {
+        if words::length(value) > MAX_VALUE {
             fail!(
                 abi::MPI_ERR_INFO_VALUE,
                 "value of key '{key}' has {} bytes, allowed are {MAX_VALUE}",
-                value.len()
+                words::length(value)
             );
         }
         match self.entries.iter_mut().find(|(k, _)| k == key) {
@@ -84,11 +84,11 @@ impl Info {
 }
 
 fn check_key(key: &str) -> Result<()> {
-    if key.is_empty() || key.len() > MAX_KEY {
+    if key.is_empty() || words::length(key) > MAX_KEY {
         fail!(
             abi::MPI_ERR_INFO_KEY,
             "a key of {} bytes, allowed are 1 to {MAX_KEY}",
-            key.len()
+            words::length(key)
         );
     }
     Ok(())

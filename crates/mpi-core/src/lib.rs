@@ -35,4 +35,5 @@ pub mod session;
 mod shared_slab;
 mod slabs;
 pub mod topology;
+pub mod words;
 pub mod world;

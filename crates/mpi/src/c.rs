@@ -10,8 +10,9 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 
 use isthmus_abi::constants as abi;
 use isthmus_core::error::Result;
-use isthmus_core::fail;
+use isthmus_core::{fail, words};
 use isthmus_datatype::raw::{ReadMemory, WriteMemory};
+use isthmus_wire::word;
 
 /// A pointer to something that the call writes (or reads and writes).
 #[derive(Clone, Copy)]
@@ -135,7 +136,11 @@ impl Text {
             fail!(class, argument(argument), "is a null pointer, expected a text");
         }
         // SAFETY: by the module's promise a terminated string.
-        Ok(unsafe { CStr::from_ptr(self.0) }.to_string_lossy())
+        let given = unsafe { CStr::from_ptr(self.0) };
+        Ok(match given.to_str() {
+            Ok(text) if !text.chars().any(word::stands_for_a_byte) => text.into(),
+            _ => word::from_bytes(given.to_bytes()).into(),
+        })
     }
 }
 
@@ -200,12 +205,8 @@ impl<T> From<Out<T>> for Later<T> {
 impl Out<c_char> {
     /// Writes a text and its terminator into an array of `capacity` bytes, cut if it must be; gives its length.
     pub(crate) fn text(self, argument: &str, text: &str, capacity: usize) -> Result<usize> {
-        let room = capacity.saturating_sub(1);
-        let mut length = text.len().min(room);
-        while !text.is_char_boundary(length) {
-            length -= 1;
-        }
-        self.bytes(argument, &text.as_bytes()[..length], capacity)
+        let text = words::cut(text, capacity.saturating_sub(1));
+        self.bytes(argument, &word::to_bytes(text), capacity)
     }
 
     /// The same for bytes that need not be text.

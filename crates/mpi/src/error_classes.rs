@@ -5,7 +5,7 @@ use std::ffi::{c_char, c_int};
 
 use isthmus_abi::constants as abi;
 use isthmus_core::error::{About, Result};
-use isthmus_core::fail;
+use isthmus_core::{fail, words};
 
 use crate::c::{Out, Text};
 use crate::call::call_anytime;
@@ -73,12 +73,12 @@ extern "C" fn isthmus_MPI_Add_error_code(class: c_int, code: Out<c_int>) -> c_in
 extern "C" fn isthmus_MPI_Add_error_string(code: c_int, string: Text) -> c_int {
     call_anytime("MPI_Add_error_string", || {
         let text = string.get("string", abi::MPI_ERR_ARG)?.into_owned();
-        if text.len() >= abi::MPI_MAX_ERROR_STRING as usize {
+        if words::length(&text) >= abi::MPI_MAX_ERROR_STRING as usize {
             fail!(
                 abi::MPI_ERR_ARG,
                 argument("string"),
                 "is a text of {} bytes, allowed are {}",
-                text.len(),
+                words::length(&text),
                 abi::MPI_MAX_ERROR_STRING - 1
             );
         }

@@ -9,6 +9,7 @@ use isthmus_abi::handles as h;
 use isthmus_core::error::Result;
 use isthmus_core::fail;
 use isthmus_core::info::Info;
+use isthmus_core::words;
 
 use crate::c::{In, Out, Text, flag};
 use crate::call::call_anytime;
@@ -168,7 +169,7 @@ extern "C" fn isthmus_MPI_Info_get_valuelen(info: h::Info, key: Text, length: Ou
     call_anytime("MPI_Info_get_valuelen", || {
         let text = lookup(info, key)?;
         found.set("flag", flag(text.is_some()))?;
-        text.map_or(Ok(()), |text| length.set("valuelen", text.len() as c_int))
+        text.map_or(Ok(()), |text| length.set("valuelen", words::length(&text) as c_int))
     })
 }
 
@@ -191,7 +192,7 @@ extern "C" fn isthmus_MPI_Info_get_string(
         if room > 0 {
             value.text("value", &text, room as usize)?;
         }
-        length.set("buflen", text.len() as c_int + 1)
+        length.set("buflen", words::length(&text) as c_int + 1)
     })
 }
 

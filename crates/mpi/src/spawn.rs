@@ -5,7 +5,8 @@
 //! returns: the two roots talk through the launcher. Where it was started for the children alone, it does not know the
 //! parents: then the root opens a port before it asks, to which the children connect.
 
-use std::ffi::c_int;
+use std::ffi::{OsStr, c_int};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -291,8 +292,8 @@ fn part(command: Text, arguments: Words, most: c_int, hints: h::Info) -> Result<
 fn keys(info: &Info) -> Result<Vec<(String, String)>> {
     let mut keys = Vec::new();
     if let Some(file) = info.get("file")? {
-        let text =
-            read(Path::new(file)).map_err(|why| Error::new(abi::MPI_ERR_SPAWN, format!("file = '{file}': {why}")))?;
+        let text = read(Path::new(OsStr::from_bytes(&word::to_bytes(file))))
+            .map_err(|why| Error::new(abi::MPI_ERR_SPAWN, format!("file = '{file}': {why}")))?;
         let lines = text
             .lines()
             .map(str::trim)
@@ -321,7 +322,9 @@ fn read(path: &Path) -> std::result::Result<String, String> {
     if length > MAX_FILE {
         return Err(format!("it has {length} bytes, at most {MAX_FILE} are read"));
     }
-    std::fs::read_to_string(path).map_err(|e| e.to_string())
+    std::fs::read(path)
+        .map(|text| word::from_bytes(&text))
+        .map_err(|e| e.to_string())
 }
 
 #[unsafe(no_mangle)]

@@ -8,6 +8,7 @@ use isthmus_abi::constants as abi;
 use crate::attached::Attachment;
 use crate::attribute::{Attributes, Cache};
 use crate::errhandler::ErrorHandler;
+use crate::words;
 
 /// What a program has set on a communicator.
 pub struct UserState {
@@ -67,11 +68,7 @@ impl UserState {
 
     /// Sets the name, cut to what the ABI has room for.
     pub fn set_name(&self, name: &str) {
-        let mut end = name.len().min(abi::MPI_MAX_OBJECT_NAME as usize - 1);
-        while !name.is_char_boundary(end) {
-            end -= 1;
-        }
-        name[..end].clone_into(&mut locked(&self.given().name));
+        words::cut(name, abi::MPI_MAX_OBJECT_NAME as usize - 1).clone_into(&mut locked(&self.given().name));
     }
 
     /// What becomes of errors, if anybody has said so; if not, the job ends.

@@ -8,6 +8,7 @@ use isthmus_abi::constants as abi;
 use isthmus_abi::handles as h;
 use isthmus_core::attribute::{self, Keys, Owner};
 use isthmus_core::error::Result;
+use isthmus_core::words;
 
 use super::{Object, object};
 use crate::attribute::{Callback, copy_closure, delete_closure};
@@ -19,11 +20,8 @@ static KEYS: Keys = Keys::new(Owner::Type);
 
 impl Object {
     fn set_name(&self, name: &str) {
-        let mut end = name.len().min(abi::MPI_MAX_OBJECT_NAME as usize - 1);
-        while !name.is_char_boundary(end) {
-            end -= 1;
-        }
-        *self.name.lock().unwrap_or_else(PoisonError::into_inner) = Some(name[..end].to_owned());
+        let name = words::cut(name, abi::MPI_MAX_OBJECT_NAME as usize - 1);
+        *self.name.lock().unwrap_or_else(PoisonError::into_inner) = Some(name.to_owned());
     }
 
     fn name(&self) -> String {

@@ -7,6 +7,7 @@ use isthmus_abi::constants as abi;
 use isthmus_abi::handles as h;
 use isthmus_core::attribute::{self, Keys, Owner};
 use isthmus_core::error::Result;
+use isthmus_core::words;
 
 use super::{Object, find};
 use crate::attribute::{Callback, copy_closure, delete_closure, user_key};
@@ -37,11 +38,8 @@ impl Object {
 extern "C" fn isthmus_MPI_Win_set_name(win: h::Win, name: Text) -> c_int {
     call_on("MPI_Win_set_name", win, || {
         let name = name.get("win_name", abi::MPI_ERR_ARG)?;
-        let mut end = name.len().min(abi::MPI_MAX_OBJECT_NAME as usize - 1);
-        while !name.is_char_boundary(end) {
-            end -= 1;
-        }
-        find(win)?.window.set_name(&name[..end]);
+        let name = words::cut(&name, abi::MPI_MAX_OBJECT_NAME as usize - 1);
+        find(win)?.window.set_name(name);
         Ok(())
     })
 }
