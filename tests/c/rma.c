@@ -73,6 +73,10 @@ static void put_and_get(int way, MPI_Win win, long *memory, const MPI_Aint *base
     OK(MPI_Win_fence(0, win));
     for (i = 0; i < 100; i++)
         CHECK(got[i] == data[i]);
+    /* Nothing is moved, and nothing has to be there. */
+    OK(MPI_Put(NULL, 0, MPI_LONG, next, cell(way, bases, next, 7), 0, MPI_LONG, win));
+    OK(MPI_Get(NULL, 0, MPI_LONG, next, cell(way, bases, next, CELLS), 0, MPI_LONG, win));
+    OK(MPI_Accumulate(NULL, 0, MPI_LONG, next, cell(way, bases, next, 7), 0, MPI_LONG, MPI_SUM, win));
     /* Every third cell there, pairs with gaps here. */
     OK(MPI_Type_vector(20, 1, 3, MPI_LONG, &column));
     OK(MPI_Type_commit(&column));
@@ -320,7 +324,9 @@ static void errors(int way, MPI_Win win, const MPI_Aint *bases)
     MPI_Aint end = cell(way, bases, 0, CELLS);
     OK(MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN));
     ERROR(MPI_Put(&value, 1, MPI_LONG, 0, 0, 1, MPI_LONG, win), MPI_ERR_RMA_SYNC);
+    ERROR(MPI_Put(&value, 0, MPI_LONG, 0, 0, 0, MPI_LONG, win), MPI_ERR_RMA_SYNC);
     OK(MPI_Win_lock_all(0, win));
+    ERROR(MPI_Put(&value, 0, MPI_LONG, size, 0, 0, MPI_LONG, win), MPI_ERR_RANK);
     ERROR(MPI_Put(&value, 1, MPI_LONG, size, 0, 1, MPI_LONG, win), MPI_ERR_RANK);
     LATE(MPI_Put(&value, 1, MPI_LONG, 0, end, 1, MPI_LONG, win), MPI_ERR_RMA_RANGE);
     LATE(MPI_Get(&value, 1, MPI_LONG, 0, end, 1, MPI_LONG, win), MPI_ERR_RMA_RANGE);

@@ -13,10 +13,10 @@ use crate::locks::blocks;
 use crate::target;
 use crate::window::Window;
 
-/// Memory of a process that this one reaches by load and store, if operations may go there now without more ado, and
-/// how far behind the beginning of the process's part it is; `None`: that takes a closer look.
+/// The process that an operation goes to, and how far behind the beginning of its part, if it may go there now without
+/// more ado; `None`: that takes a closer look.
 #[inline]
-fn at_hand(window: &Window, piece: &Piece) -> Option<(WriteMemory, u64)> {
+fn allowed(window: &Window, piece: &Piece) -> Option<(u32, u64)> {
     let rank = u32::try_from(piece.rank).ok()?;
     if rank as usize >= window.parts.count() || !window.epochs.allow(rank, false) {
         return None;
@@ -27,14 +27,28 @@ fn at_hand(window: &Window, piece: &Piece) -> Option<(WriteMemory, u64)> {
     if start.checked_add(piece.length)? > part.size {
         return None;
     }
+    Some((rank, start))
+}
+
+/// Memory of a process that this one reaches by load and store, if operations may go there now without more ado, and
+/// how far behind the beginning of the process's part it is; `None`: that takes a closer look.
+#[inline]
+fn at_hand(window: &Window, piece: &Piece) -> Option<(WriteMemory, u64)> {
+    let (rank, start) = allowed(window, piece)?;
     Some((target::at_hand(window, rank, start, piece.length)?, start))
+}
+
+/// Whether an operation that may be called moves nothing: then it is over, wherever it goes.
+#[inline]
+fn is_over(window: &Window, piece: &Piece) -> bool {
+    piece.length == 0 && allowed(window, piece).is_some()
 }
 
 /// MPI_Put.
 #[inline]
 pub fn put_at_once(window: &Window, data: &ReadMemory, to: &Piece) -> bool {
-    let Some((mut there, _)) = at_hand(window, to) else {
-        return false;
+    let Some((mut there, _)) = at_hand(window, to).filter(|_| to.length > 0) else {
+        return is_over(window, to);
     };
     window.counted.add(WindowCount::Put, to.length);
     there.copy(0, data, 0, to.length as usize);
@@ -44,8 +58,8 @@ pub fn put_at_once(window: &Window, data: &ReadMemory, to: &Piece) -> bool {
 /// MPI_Get.
 #[inline]
 pub fn get_at_once(window: &Window, into: &mut WriteMemory, from: &Piece) -> bool {
-    let Some((there, _)) = at_hand(window, from) else {
-        return false;
+    let Some((there, _)) = at_hand(window, from).filter(|_| from.length > 0) else {
+        return is_over(window, from);
     };
     window.counted.add(WindowCount::Get, from.length);
     into.copy(0, &there.reading(), 0, from.length as usize);
@@ -55,7 +69,7 @@ pub fn get_at_once(window: &Window, into: &mut WriteMemory, from: &Piece) -> boo
 /// Does something to elements of one block under its lock, if nobody has that.
 #[inline]
 fn alone(window: &Window, piece: &Piece, act: impl FnOnce(WriteMemory)) -> bool {
-    let Some((there, start)) = at_hand(window, piece) else {
+    let Some((there, start)) = at_hand(window, piece).filter(|_| piece.length > 0) else {
         return false;
     };
     let which = blocks(piece.rank as u32, start, start + piece.length);

@@ -46,7 +46,11 @@ pub(crate) fn find(window: &Window, place: &TargetData<'_>, when: When) -> Resul
         if known && high > low && (start < 0 || end > size) {
             return outside(window, place, rank, start.into());
         }
-        spot(window, rank, offset)?
+        match high > low {
+            true => spot(window, rank, offset)?,
+            // Nobody looks where nothing lies.
+            false => Spot::Here(WriteMemory::EMPTY),
+        }
     };
     Ok(Some(Target {
         rank,

@@ -137,14 +137,14 @@ fn piece_and_type(address: usize, n: i64, ty: h::Datatype, there: There) -> Opti
     let (rank, disp, count, datatype) = there;
     let known = datatype::known(ty)?;
     let (offset, length) = known.contiguous(u64::try_from(n).ok()?)?;
-    let is_memory = check::is_memory(address.wrapping_add_signed(offset));
+    let is_memory = length == 0 || check::is_memory(address.wrapping_add_signed(offset));
     let piece = Piece {
         rank,
         disp: disp as i64,
         offset,
         length,
     };
-    (n == count && ty == datatype && length > 0 && is_memory).then_some((piece, known))
+    (n == count && ty == datatype && is_memory).then_some((piece, known))
 }
 
 /// MPI_Put; done at once where that is possible, `None`: it was not.
