@@ -1,13 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Windows whose members lie on several nodes and sites: the programs of tests/c about them over 2 sites x 2 machines, 2 ms apart; a
-# target that sleeps is reached all the same; who waits for a lock of a process that dies does not wait on.
+# target that sleeps is reached all the same; random programs on windows of all kinds of memory are as a model says; who waits for a lock of a process that dies does not wait on.
 . "$(dirname "$0")/common.sh"
 need_testbed
 for program in rma windows window_errors window_handles; do
     mpicc -std=c11 -D_GNU_SOURCE -O2 -w -I"$top/tests/c" "$top/tests/c/$program.c" -o "$program" || fail "mpicc $program.c"
 done
 mpicc -std=c11 -D_GNU_SOURCE -O2 "$top/tests/system/windows-far.c" -o far || fail "mpicc windows-far.c"
+mpicc -std=c11 -D_GNU_SOURCE -O2 "$top/tests/windows/model.c" -o model || fail "mpicc model.c"
 
 printf 'program = "PROGRAM"\n' >job.toml
 for part in home:a:1 a2:a:2 b1:b:2 b2:b:1; do
@@ -16,7 +17,7 @@ for part in home:a:1 a2:a:2 b1:b:2 b2:b:1; do
 done
 cat >run.sh <<'S'
 set -eu
-for program in rma windows window_errors window_handles far; do
+for program in rma windows window_errors window_handles far model; do
     sed "s|PROGRAM|$WORK/$program|" job.toml >"$program.toml"
     isthmus run "$program.toml" >"$program.out" 2>"$program.err" </dev/null || { cat "$program.out" "$program.err"; exit 1; }
 done

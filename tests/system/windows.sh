@@ -38,6 +38,10 @@ for place in "mpiexec -n 2" "isthmus run --site home:1 --site second=home:1"; do
 done
 clean many
 
+mpicc -std=c11 -D_GNU_SOURCE -O2 "$top/tests/windows/model.c" -o model || fail "mpicc model.c"
+timeout -k 5 100 mpiexec -n 3 ./model 1 </dev/null >out 2>&1 || { cat out; fail "random programs: status $?"; }
+clean model
+
 # As in a container that forbids it.
 cat >forbidden.c <<'C'
 #include <errno.h>

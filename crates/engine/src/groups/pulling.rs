@@ -271,3 +271,22 @@ fn copy_some(meet: &mut CellCollective, pulling: &mut Pulling, meeting: &mut dyn
 pub(crate) fn leave_rest(meet: &CellCollective, meeting: &mut dyn Meeting, done: u64) -> u64 {
     done + meeting.leave_some(meet.slab(), meet.long_round(done), meet.cut.long_rounds() - done)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_operations_that_are_waited_for_are_timed() {
+        let block = 64 << 10;
+        for what in [What::Allgather, What::Bcast, What::ReduceScatterBlock, What::Scatter] {
+            let (mut known, sides) = (Known::default(), Sides::default());
+            let mut lessons = |blocking: bool| {
+                let each = (0..40).filter(|_| turn(&mut known, what, 2, (block, 1), &sides, blocking).1.is_some());
+                each.count()
+            };
+            assert_eq!(lessons(false), 0, "{what:?}");
+            assert!(lessons(true) > 0, "{what:?}");
+        }
+    }
+}
