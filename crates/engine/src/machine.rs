@@ -112,6 +112,8 @@ pub struct Port<'a> {
     state: &'a mut State,
     /// `None`: they are in use.
     transports: Option<&'a mut [Box<dyn Transport>]>,
+    /// What is sent to this peer leaves together with what follows.
+    gathers: Option<Peer>,
 }
 
 impl<'a> Port<'a> {
@@ -120,6 +122,7 @@ impl<'a> Port<'a> {
             number,
             state: &mut core.state,
             transports: Some(&mut core.transports),
+            gathers: None,
         }
     }
 
@@ -129,6 +132,7 @@ impl<'a> Port<'a> {
             number,
             state,
             transports: None,
+            gathers: None,
         }
     }
 
@@ -173,11 +177,16 @@ impl<'a> Port<'a> {
         Ok(Sending::Queued)
     }
 
-    /// What `act` sends to the peer leaves together, as far as it is short.
+    /// What `act` sends to the peer leaves together, as far as it is short. Within another one: with all of that.
     pub fn together<T>(&mut self, peer: Peer, act: impl FnOnce(&mut Self) -> T) -> T {
+        if self.gathers.is_some() {
+            return act(self);
+        }
         let route = self.state.peer(peer).map(|known| usize::from(known.route()));
         self.gather(route, |transport| transport.gather(peer));
+        self.gathers = Some(peer);
         let done = act(self);
+        self.gathers = None;
         self.gather(route, |transport| transport.send_gathered(peer));
         done
     }

@@ -78,6 +78,8 @@ pub(super) struct Frame {
 /// Frames for a peer that leave together.
 struct Held {
     frames: Vec<Frame>,
+    /// How many of them are operations, and their bytes.
+    operations: usize,
     bytes: usize,
     /// So many leave when one more comes. The target begins with the first ones early, and long rows take few messages.
     most: usize,
@@ -89,6 +91,7 @@ impl Default for Held {
     fn default() -> Self {
         Self {
             frames: Vec::new(),
+            operations: 0,
             bytes: 0,
             most: 1,
             asked: false,
@@ -101,14 +104,21 @@ impl Held {
     const MOST: usize = 32;
     const MOST_BYTES: usize = 16 << 10;
 
+    /// A request for a lock waits for the operation behind it.
     fn has_room(&self, bytes: usize) -> bool {
-        self.frames.len() < self.most && self.bytes + bytes <= Self::MOST_BYTES
+        self.operations < self.most && self.bytes + bytes <= Self::MOST_BYTES
+    }
+
+    fn push(&mut self, frame: Frame) {
+        self.operations += usize::from(frame.head.tag == What::Operate as i32);
+        self.bytes += frame.payload.len();
+        self.frames.push(frame);
     }
 
     /// Those that wait. More of the next ones do.
     fn take(&mut self) -> Vec<Frame> {
         self.most = (2 * self.most).min(Self::MOST);
-        self.bytes = 0;
+        (self.operations, self.bytes) = (0, 0);
         std::mem::take(&mut self.frames)
     }
 
@@ -235,8 +245,7 @@ impl Outgoing {
             self.send_all(port, peer, frames);
         }
         let held = self.held.entry(peer).or_default();
-        held.bytes += frame.payload.len();
-        held.frames.push(frame);
+        held.push(frame);
         if asks && !std::mem::replace(&mut held.asked, true) {
             self.leave(port, peer);
         }
