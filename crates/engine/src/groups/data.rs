@@ -60,6 +60,8 @@ pub(crate) enum Side {
 pub(crate) trait Data {
     /// Bytes of a block.
     fn length(&self, side: Side, block: u32) -> u64;
+    /// Bytes of the longest one, where each lies in one piece. `None`: that is not known.
+    fn longest(&self) -> Option<u64>;
     /// Copies a block to where it goes in a cell.
     fn fill(&self, side: Side, block: u32, cell: &mut WriteMemory, at: usize);
     /// A block of so many bytes, if it lies in one piece.
@@ -83,6 +85,11 @@ impl<P: Pieces> Data for &P {
             Side::Send => self.sends(block),
             Side::Receive => self.receives(block),
         }
+    }
+
+    #[inline]
+    fn longest(&self) -> Option<u64> {
+        Some(P::longest(self))
     }
 
     #[inline]
@@ -207,6 +214,10 @@ fn block(buffer: &BoundBuffer, index: u32) -> (u64, u64) {
 impl Data for Bound {
     fn length(&self, side: Side, index: u32) -> u64 {
         block(self.side(side), index).1
+    }
+
+    fn longest(&self) -> Option<u64> {
+        None
     }
 
     fn fill(&self, side: Side, index: u32, cell: &mut WriteMemory, at: usize) {

@@ -19,6 +19,8 @@
 //! each other member, that of any other operation one. The root of a scatterv gives the cells of all others, in every
 //! other operation each member gives its own.
 
+mod usual;
+
 use isthmus_datatype::raw::ReadMemory;
 use isthmus_schedule::Operation as What;
 use isthmus_transport::meeting::{CellSize, Meeting, Round, Slab};
@@ -148,6 +150,13 @@ impl<D: Data> Rows<D> {
             What::Scatterv => slab.me == step.root,
             _ => true,
         };
+        if rows.is_usual() {
+            rows.keeps = match step.what {
+                What::Gatherv | What::Scatterv => slab.me == step.root && !step.in_place,
+                _ => rows.is_apart(),
+            };
+            return rows;
+        }
         let is_middle = |to: &u32| rows.slots.size(rows.given(slab, *to)) == Some(CellSize::Middle);
         let gives_middle = rows.receivers(slab).any(|to| is_middle(&to));
         // A block that has a cell for itself needs no word in another.
@@ -349,7 +358,7 @@ impl<D: Data> Rows<D> {
                     let expected = self.taken(slab, self.next);
                     mistake.get_or_insert_with(|| wrong_length(self.next, said, expected));
                 }
-                Found::Block(data) => self.take(slab, &data)?,
+                Found::Block(data) => self.take(slab, &data, self.taken(slab, self.next))?,
             }
             (self.next, self.silent) = (self.next + 1, false);
             any = true;
@@ -546,9 +555,9 @@ impl<D: Data> Rows<D> {
         }
     }
 
-    /// Takes the next member's block.
+    /// Takes the next member's block, of so many bytes.
     #[inline]
-    fn take(&self, slab: &Slab, data: &ReadMemory) -> Result<(), EngineError> {
+    fn take(&self, slab: &Slab, data: &ReadMemory, bytes: u64) -> Result<(), EngineError> {
         match self.data.computes() {
             Some(computes) => self.combine(self.next, data, computes),
             None => {
@@ -557,7 +566,7 @@ impl<D: Data> Rows<D> {
                 } else {
                     self.next
                 };
-                self.data.put(block, data, self.taken(slab, self.next) as usize);
+                self.data.put(block, data, bytes as usize);
                 Ok(())
             }
         }

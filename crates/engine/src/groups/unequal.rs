@@ -61,16 +61,17 @@ impl Groups {
         let begun = self.begin_rows(core, channel, step, slots)?;
         let (slab, mut mistake) = (begun.slab, None);
         let mut rows = Rows::new(step, &slab, data, begun.slots, begun.rounds());
-        loop {
-            let Some(meeting) = self.meeting(core) else {
-                return Err(NOWHERE);
-            };
-            if let Err(error) = rows.advance(meeting, &slab, &mut mistake) {
-                return Err(self.give_up(core, &slab, error));
-            }
-            if rows.is_over() || !pause() {
-                break;
-            }
+        let Some(meeting) = self.meeting(core) else {
+            return Err(NOWHERE);
+        };
+        let mut goes_on = rows.begin(meeting, &slab, &mut pause);
+        while !rows.is_over() && matches!(goes_on, Ok(true)) {
+            goes_on = rows
+                .advance(meeting, &slab, &mut mistake)
+                .map(|_| rows.is_over() || pause());
+        }
+        if let Err(error) = goes_on {
+            return Err(self.give_up(core, &slab, error));
         }
         if rows.is_over() && mistake.is_none() {
             return Ok(None);

@@ -97,6 +97,22 @@ impl GroupCall<'_> {
         pieces: &P,
         until: Until,
     ) -> Option<Result<Option<Request>, EngineError>> {
+        if until == Until::Over {
+            if let Some(mut engine) = self.shared.briefly() {
+                let slots = self.slots(&mut engine, step);
+                if pieces.longest() > slots?.longest() {
+                    return None;
+                }
+                let begun = self.begin_in_memory(&mut engine, |groups, core, pause| {
+                    groups.unequal(core, self.channel, step, slots, pieces, pause)
+                });
+                drop(engine);
+                return Some(match begun {
+                    Ok(None) => Ok(None),
+                    begun => self.over(self.shared.lock(), begun).map(|()| None),
+                });
+            }
+        }
         let mut guard = self.shared.lock();
         let slots = self.slots(&mut guard, step);
         if pieces.longest() > slots?.longest() {
@@ -169,16 +185,31 @@ impl GroupCall<'_> {
         mut guard: Guard<'_>,
         begin: impl FnOnce(&mut Groups, &mut Core, &mut dyn FnMut() -> bool) -> Result<Option<Request>, EngineError>,
     ) -> Result<(), EngineError> {
-        let Engine { core, groups, .. } = &mut *guard;
+        match self.begin_in_memory(&mut guard, begin) {
+            Ok(None) => Ok(()),
+            begun => self.over(guard, begun),
+        }
+    }
+
+    /// Begins it; of what is over those who watch are told.
+    #[inline]
+    fn begin_in_memory(
+        &self,
+        engine: &mut Engine,
+        begin: impl FnOnce(&mut Groups, &mut Core, &mut dyn FnMut() -> bool) -> Result<Option<Request>, EngineError>,
+    ) -> Result<Option<Request>, EngineError> {
+        let Engine { core, groups, .. } = engine;
         let began = Cell::new(None);
         let mut pause = self.shared.pause_together(core, &began);
         core.state.tools_mut().begins(self.operation);
         self.tell_begin(core);
-        let done = begin(groups, core, &mut pause);
-        core.state
-            .tools_mut()
-            .waited_together(began.get(), matches!(done, Ok(None)));
-        self.over(guard, done)
+        let begun = begin(groups, core, &mut pause);
+        let is_over = matches!(begun, Ok(None));
+        core.state.tools_mut().waited_together(began.get(), is_over);
+        if is_over {
+            self.tell_end(core);
+        }
+        begun
     }
 
     /// Begins an operation in memory that the group shares; those who watch are told.

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What most operations of blocks that may differ in length are: each block that a member gives or takes is so short
+//! that it has a short cell for itself, and lies in one piece where the arguments of the call say. Whatever is not as
+//! usual is left to [`Rows::advance`], which goes on where this stops.
+
+use isthmus_schedule::Operation as What;
+use isthmus_transport::meeting::{Meeting, Slab};
+
+use super::{Rows, Slots};
+use crate::EngineError;
+use crate::groups::data::{Data, Side};
+
+impl Slots {
+    /// Whether blocks of up to so many bytes each have a short cell for themselves.
+    #[inline]
+    fn are_alone(&self, longest: u64) -> bool {
+        self.count == 1 && longest <= self.short_block() as u64
+    }
+}
+
+impl<D: Data> Rows<D> {
+    /// Whether it is one; then what it gives is in one short round.
+    #[inline]
+    pub(super) fn is_usual(&self) -> bool {
+        self.data.longest().is_some_and(|longest| self.slots.are_alone(longest))
+    }
+
+    /// Does what is usual, looking for the others as often as `pause` allows. False: that has said no.
+    #[inline]
+    pub(crate) fn begin(
+        &mut self,
+        meeting: &mut dyn Meeting,
+        slab: &Slab,
+        pause: &mut impl FnMut() -> bool,
+    ) -> Result<bool, EngineError> {
+        if !self.is_usual() || self.gives[0] && !self.give_all(meeting, slab) {
+            return Ok(true);
+        }
+        if std::mem::take(&mut self.keeps) {
+            self.copy_own(slab);
+        }
+        let round = self.rounds[0];
+        let (first, end) = self.givers(slab);
+        self.next = first;
+        while self.next < end {
+            let length = self.taken(slab, self.next);
+            if length > 0 {
+                let (cell, _) = self.cell(slab, self.next);
+                while meeting.have_arrived(slab, round, cell..cell + 1) == 0 {
+                    if !pause() {
+                        return Ok(false);
+                    }
+                }
+                let (memory, said) = meeting.given(slab, round, cell, self.slots.short);
+                if said != length {
+                    // It is elsewhere, or as long as it must not be.
+                    return Ok(true);
+                }
+                self.take(slab, &memory.part(0, length as usize), length)?;
+            }
+            self.next += 1;
+        }
+        self.next = slab.members;
+        for (left, round) in self.left.iter_mut().zip(self.rounds) {
+            *left = *left || meeting.leave_some(slab, round, 1) == 1;
+        }
+        Ok(true)
+    }
+
+    /// Members of which it takes something.
+    #[inline]
+    fn givers(&self, slab: &Slab) -> (u32, u32) {
+        let root = self.step.root;
+        match self.step.what {
+            What::Gatherv if slab.me != root => (slab.members, slab.members),
+            What::Scatterv if slab.me == root => (slab.members, slab.members),
+            What::Scatterv => (root, root + 1),
+            _ => (0, slab.members),
+        }
+    }
+
+    /// Gives all that it gives, if that is possible now.
+    #[inline]
+    fn give_all(&mut self, meeting: &mut dyn Meeting, slab: &Slab) -> bool {
+        let round = self.rounds[0];
+        let whole = |side, block| {
+            let length = self.data.length(side, block);
+            let memory = self.data.whole(side, block, length)?;
+            Some((memory, length as usize))
+        };
+        match self.step.what {
+            What::Scatterv => {
+                if !meeting.is_free(slab, round) {
+                    return false;
+                }
+                for to in (0..slab.members).filter(|&to| to != slab.me) {
+                    // As the arguments say: in one piece.
+                    let Some((memory, bytes)) = whole(Side::Send, to) else {
+                        continue;
+                    };
+                    meeting.give_at_once(slab, round, to, Some(&memory), bytes, false);
+                }
+            }
+            what => {
+                let to = match what {
+                    // Of two members.
+                    What::Alltoallv | What::Alltoallw => slab.members - 1 - slab.me,
+                    _ => 0,
+                };
+                let (side, block) = self.source(slab, to);
+                let Some((memory, bytes)) = whole(side, block) else {
+                    return false;
+                };
+                let leaves = what == What::Gatherv;
+                if !meeting.give_at_once(slab, round, slab.me, Some(&memory), bytes, leaves) {
+                    return false;
+                }
+                self.left[0] = leaves;
+            }
+        }
+        self.gives[0] = false;
+        true
+    }
+}
