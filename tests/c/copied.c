@@ -117,7 +117,7 @@ static const struct {
     {"ibcast", ibcast, EITHER, others, one},
     {"sendrecv", sendrecv, EITHER, each, each},
     {"allgather", allgather, EITHER, pairs, each},
-    {"gather", gather, EITHER, others, each},
+    {"gather", gather, EITHER, others, others},
     {"scatter", scatter, EITHER, others, others},
     {"reduce", reduce, EITHER, others, results},
     {"reduce_scatter_block", reduce_scatter_block, EITHER, pairs, pairs},

@@ -18,6 +18,10 @@
 //! **Sleeping.** A member that wants to sleep puts its slot into [`Sleepers`] (S1), fence (S2), and looks at the words
 //! once more (S3). Whoever changes a word (C1), fence (C2), looks for sleepers (C3) and wakes them. If C3 does not see
 //! S1, then C2 comes before S2 in the order of sequentially consistent fences, and S3 sees C1.
+//!
+//! **Writing to what another member offers.** Whoever writes says so (W1), fence (W2), and looks whether the owner has
+//! withdrawn its memory (W3). The owner says that it has (O1), fence (O2), and waits until nobody writes (O3). If W3
+//! does not see O1, then O3 sees W1.
 
 use crate::bell::WORDS;
 use crate::sync::{AtomicU64, Ordering, after_update};
@@ -100,7 +104,11 @@ impl Arrived {
 pub(crate) struct Left {
     sizes: [AtomicU64; CellSize::COUNT],
     gave_up: AtomicU64,
-    _line: [u64; 3],
+    /// Nobody may write any more to what it has offered.
+    withdrawn: AtomicU64,
+    /// It writes to what another member has offered: its process id.
+    writer: AtomicU64,
+    _line: [u64; 1],
     pub(crate) long: [Arrived; LONG_ROUNDS],
     pub(crate) middle: [Arrived; MIDDLE_ROUNDS],
 }
@@ -111,7 +119,9 @@ impl Left {
         Self {
             sizes: std::array::from_fn(|_| AtomicU64::new(0)),
             gave_up: AtomicU64::new(0),
-            _line: [0; 3],
+            withdrawn: AtomicU64::new(0),
+            writer: AtomicU64::new(0),
+            _line: [0; 1],
             long: std::array::from_fn(|_| Arrived::new()),
             middle: std::array::from_fn(|_| Arrived::new()),
         }
@@ -122,6 +132,8 @@ impl Left {
     pub(crate) fn reset(&self, middle: bool, long: bool) {
         self.sizes.iter().for_each(|word| word.store(0, Ordering::Relaxed));
         self.gave_up.store(0, Ordering::Relaxed);
+        self.withdrawn.store(0, Ordering::Relaxed);
+        self.writer.store(0, Ordering::Relaxed);
         if middle {
             self.middle.iter().for_each(Arrived::reset);
         }
@@ -142,6 +154,34 @@ impl Left {
             0 => None,
             why => Some(why > 1),
         }
+    }
+
+    /// W1 to W3: this member, of this process id, writes to what `owner` has offered until [`Left::has_written`].
+    /// False: it must not, because that has withdrawn it.
+    pub(crate) fn may_write(&self, pid: u32, owner: &Self) -> bool {
+        self.writer.swap(u64::from(pid), Ordering::AcqRel);
+        after_update();
+        let may = owner.withdrawn.load(Ordering::Acquire) == 0;
+        if !may {
+            self.has_written();
+        }
+        may
+    }
+
+    pub(crate) fn has_written(&self) {
+        self.writer.store(0, Ordering::Release);
+    }
+
+    /// O1 and O2.
+    pub(crate) fn withdraw(&self) {
+        self.withdrawn.swap(1, Ordering::AcqRel);
+        after_update();
+    }
+
+    /// O3: the process id of the member if it writes.
+    pub(crate) fn writer(&self) -> Option<u32> {
+        let pid = self.writer.load(Ordering::Acquire);
+        (pid != 0).then_some(pid as u32)
     }
 
     #[inline]
@@ -456,6 +496,29 @@ mod tests {
                 assert_eq!(read(&hall, 0), 7);
                 Turns::default().leave(0, 1, 0, &hall.left[1]);
                 giver.join().unwrap();
+            });
+        }
+
+        #[test]
+        fn nobody_writes_to_what_was_withdrawn() {
+            loom::model(|| {
+                let hall = hall();
+                let writer = thread::spawn({
+                    let hall = Arc::clone(&hall);
+                    move || {
+                        if hall.left[1].may_write(1, &hall.left[0]) {
+                            write(&hall, 0, 7);
+                            hall.left[1].has_written();
+                        }
+                    }
+                });
+                hall.left[0].withdraw();
+                while hall.left[1].writer().is_some() {
+                    thread::yield_now();
+                }
+                // The owner's own again.
+                write(&hall, 0, 8);
+                writer.join().unwrap();
             });
         }
 

@@ -9,9 +9,10 @@ use isthmus_transport::meeting::{CellSize, Claim, Disagreement, ENLARGE, Meeting
 use isthmus_transport::{Peer, SendError};
 use rustix::io::Errno;
 
-use crate::pull::{HANDLE_BYTES, Handle};
+use crate::pull::{self, HANDLE_BYTES, Handle};
 use crate::slabs::{Cells, NOTES, WORD_CELL, WORD_HEADER};
 use crate::sync::{AtomicU64, Ordering};
+use crate::together::awaiting;
 use crate::transport::ShmTransport;
 use crate::view::{Layout, SlabView, header, rounds};
 
@@ -380,6 +381,44 @@ impl Meeting for ShmTransport {
         matches!(self.copy_part(peer, offer, offset, into, length), Ok(true))
     }
 
+    fn store(
+        &mut self,
+        slab: &Slab,
+        owner: u32,
+        peer: Peer,
+        offer: &[u8; OFFER],
+        offset: u64,
+        from: ReadMemory,
+    ) -> bool {
+        let (first, end) = from.window();
+        let length = end.saturating_sub(first) as u64;
+        // The offer may say anything; which process is written to does not follow from it.
+        let target = Handle::decode(offer).and_then(|handle| handle.part(offset, length));
+        let (Some(target), Ok(slot)) = (target, self.slot_of(peer)) else {
+            return false;
+        };
+        let Some(pid) = self.source(slot) else { return false };
+        let left = self.layouts.view(&self.segment, slab).left();
+        let mine = &left[slab.me as usize];
+        let own = self.segment.block(self.slot).pid.load(Ordering::Relaxed);
+        if !mine.may_write(own, &left[owner as usize]) {
+            return false;
+        }
+        let written = pull::write(pid, from.shifted(first).address() as u64, target, length);
+        mine.has_written();
+        matches!(self.outcome(slot, written, length), Ok(true))
+    }
+
+    fn withdraw(&mut self, slab: &Slab) {
+        let left = self.layouts.view(&self.segment, slab).left();
+        left[slab.me as usize].withdraw();
+        for other in left {
+            let Some(pid) = other.writer() else { continue };
+            let mut lives = awaiting(pid);
+            while lives() && other.writer().is_some() {}
+        }
+    }
+
     fn cache_bytes(&self) -> u64 {
         static BYTES: OnceLock<u64> = OnceLock::new();
         *BYTES.get_or_init(|| cache_bytes("/sys/devices/system/cpu/cpu0/cache"))
@@ -402,4 +441,44 @@ fn cache_bytes(at: &str) -> u64 {
         (level.trim() == "2").then_some(kilobytes << 10)
     };
     (0..4).find_map(bytes).filter(|&bytes| bytes > 0).unwrap_or(OWN_CACHE)
+}
+
+#[cfg(test)]
+mod tests {
+    use isthmus_datatype::raw::OwnMemory;
+
+    use super::*;
+
+    const LENGTH: usize = 1000;
+
+    #[test]
+    fn others_write_where_a_member_offers_until_it_withdraws() {
+        let at = tempfile::tempdir().expect("a directory");
+        let end = |slot| {
+            let path = at.path().join("segment");
+            ShmTransport::join(&path, at.path(), "write", slot, 2, Peer::first(2).collect()).expect("joined")
+        };
+        let (mut owner, mut writer) = (end(0), end(1));
+        if writer.source(0).is_none() {
+            println!("skipped: the system does not let processes copy from each other");
+            return;
+        }
+        let slab = |me| Slab {
+            number: 0,
+            members: 2,
+            me,
+        };
+        let (memory, given) = (OwnMemory::new(0, LENGTH as isize), OwnMemory::new(0, 16));
+        given.memory().write(0, &[7; 16]);
+        let offer = owner.offer(memory.reading(), LENGTH as u64);
+        let mut store = |at| writer.store(&slab(1), 0, Peer::new(0), &offer, at, given.reading());
+        assert!(store(8));
+        assert!(!store(LENGTH as u64 - 15) && !store(u64::MAX), "beyond what is offered");
+        let mut right = vec![0; LENGTH];
+        right[8..24].fill(7);
+        assert_eq!(memory.content(), right);
+        owner.withdraw(&slab(0));
+        assert!(!store(100));
+        assert_eq!(memory.content(), right);
+    }
 }

@@ -66,7 +66,7 @@ impl ShmTransport {
     }
 
     /// What came of a copy of so many bytes from `slot`.
-    fn outcome(&mut self, slot: usize, copied: Result<(), Errno>, length: u64) -> Result<bool, SendError> {
+    pub(crate) fn outcome(&mut self, slot: usize, copied: Result<(), Errno>, length: u64) -> Result<bool, SendError> {
         match copied {
             Ok(()) => {
                 self.copied.straight += length;
@@ -223,7 +223,7 @@ impl ShmTransport {
 
 /// To be called again and again while a process is about to write a piece: whether it lives. Of one that has ended,
 /// nothing can be read any more, and no call of it writes.
-fn awaiting(pid: u32) -> impl FnMut() -> bool {
+pub(crate) fn awaiting(pid: u32) -> impl FnMut() -> bool {
     let mut rounds = 0_u64;
     move || {
         rounds += 1;

@@ -16,7 +16,8 @@
 //! hold them, in each [`CellSize`] from 0 on; a member may be in several at once, in any order.
 //!
 //! What a member gives may also be an [offer](Meeting::offer) of memory of its own, out of which others copy
-//! ([`Meeting::fetch`]) for as long as they have agreed on.
+//! ([`Meeting::fetch`]), or to which they write ([`Meeting::store`]), for as long as they have agreed on. Who cannot
+//! wait for that [withdraws](Meeting::withdraw).
 //!
 //! A group's operations at a place are its *steps*, counted from 0. Each member notes what it takes each step for: if
 //! they do not agree, some may wait for what never comes, and [`Meeting::disagreements`] say so.
@@ -199,13 +200,31 @@ pub trait Meeting {
     /// Whether a member is known to have left a round. If its cell had not arrived by then, it never will.
     fn has_left(&self, slab: &Slab, round: Round, member: u32) -> bool;
 
-    /// What another member needs to [`fetch`](Meeting::fetch) any of so many bytes of this process's memory.
+    /// What another member needs to [`fetch`](Meeting::fetch) any of so many bytes of this process's memory, or to
+    /// [`store`](Meeting::store) there.
     fn offer(&self, memory: ReadMemory, length: u64) -> [u8; OFFER];
 
     /// Copies so many bytes, `offset` bytes behind the first, of what that process has offered and still leaves alone.
     /// False: the system does not let this process, or that memory is not of a kind that can be copied; some bytes may
     /// have been.
     fn fetch(&mut self, peer: Peer, offer: &[u8; OFFER], offset: u64, into: WriteMemory, length: u64) -> bool;
+
+    /// Writes all of this memory, `offset` bytes behind the first of what member `owner` of a slab, which is that peer,
+    /// has offered. False: the system does not let this process, that memory is not of a kind that can be written, or
+    /// the owner has [withdrawn](Meeting::withdraw) it; some bytes may have been written.
+    fn store(
+        &mut self,
+        slab: &Slab,
+        owner: u32,
+        peer: Peer,
+        offer: &[u8; OFFER],
+        offset: u64,
+        from: ReadMemory,
+    ) -> bool;
+
+    /// This member takes part no longer, and has its memory back when this returns: nobody writes to what it has
+    /// offered at this place any more. Waits for those who do now.
+    fn withdraw(&mut self, slab: &Slab);
 
     /// Bytes that the cache holds which a core has for itself.
     fn cache_bytes(&self) -> u64;

@@ -109,6 +109,7 @@ impl CellCollective {
             past: false,
             timed: None,
             failed: false,
+            late: Vec::new(),
             beside: None,
             step: number,
             first,
@@ -169,7 +170,7 @@ impl CellCollective {
     fn telling(&self) -> u32 {
         match self.what {
             What::Scatter => self.slab.me,
-            What::Gather | What::Reduce => self.root,
+            What::Reduce => self.root,
             _ => 0,
         }
     }
@@ -285,7 +286,12 @@ impl CellCollective {
     }
 
     fn gives(&self) -> bool {
-        !self.one_gives() || self.slab.me == self.root
+        match self.what {
+            What::Bcast | What::Scatter => self.slab.me == self.root,
+            // Its root gives itself its own block.
+            What::Gather => self.slab.me != self.root,
+            _ => true,
+        }
     }
 
     /// Whether this member waits for what others give. (The root of a scatter gives itself its own block.)
@@ -343,12 +349,25 @@ impl CellCollective {
     /// ends) are not looked at.
     fn all_arrived(&mut self, meeting: &dyn Meeting, round: Round, end: usize) -> bool {
         let last = contributors(self.what, &self.slab).end;
-        let seen = &mut self.seen[end];
-        if seen.0 != round.number {
-            *seen = (round.number, 0);
+        let (number, mut seen) = self.seen[end];
+        if number != round.number {
+            seen = 0;
         }
-        seen.1 += meeting.have_arrived(&self.slab, round, seen.1..last);
-        seen.1 == last
+        while seen < last {
+            if parts::is_there(self, seen) {
+                seen += 1;
+                continue;
+            }
+            let next = (seen..last)
+                .find(|&member| parts::is_there(self, member))
+                .unwrap_or(last);
+            seen += meeting.have_arrived(&self.slab, round, seen..next);
+            if seen < next {
+                break;
+            }
+        }
+        self.seen[end] = (round.number, seen);
+        seen == last
     }
 
     fn may_take(&mut self, meeting: &dyn Meeting) -> bool {
@@ -392,7 +411,7 @@ impl CellCollective {
                         copy(u64::from(member) * self.block + from, &mut cell, 0);
                         self.mark(meeting, round, member);
                     }
-                    parts::keep_own(self, 0, from..from + length);
+                    parts::keep_own(self, u64::from(me) * self.block, 0, from..from + length);
                 }
                 what if gives_others(what) => {
                     let all = bytes * (members as usize - 1);
@@ -500,7 +519,11 @@ impl CellCollective {
         let (round, slab) = (self.round(piece, true), self.slab);
         if let Some((buffer, at)) = self.take.clone().filter(|_| self.takes()) {
             let at = at + from;
-            let past = self.long_result().is_some() && meeting.is_marked(&slab, round, self.telling());
+            let past = match self.what {
+                // Who takes decides.
+                What::Gather => self.past,
+                _ => self.long_result().is_some() && meeting.is_marked(&slab, round, self.telling()),
+            };
             match self.what {
                 what if what.reduces() && !self.cut.twice => {
                     let outside = EngineError::Plan {
@@ -525,10 +548,16 @@ impl CellCollective {
                 }
                 What::Gather | What::Allgather => {
                     for member in 0..slab.members {
+                        if parts::is_there(self, member) {
+                            continue;
+                        }
                         if let Some(cell) = self.expected(meeting, round, member, length) {
                             let at = at + u64::from(member) * self.block;
                             put(&buffer, at, &cell.part(0, length as usize), past);
                         }
+                    }
+                    if self.what == What::Gather {
+                        parts::keep_own(self, 0, u64::from(slab.me) * self.block, from..from + length);
                     }
                 }
                 What::Alltoall => {
@@ -540,7 +569,8 @@ impl CellCollective {
                             put(&buffer, at, &cell.part(mine as isize, length as usize), past);
                         }
                     }
-                    parts::keep_own(self, u64::from(slab.me) * self.block, from..from + length);
+                    let own = u64::from(slab.me) * self.block;
+                    parts::keep_own(self, own, own, from..from + length);
                 }
                 _ => {
                     let cell = if self.what == What::Scatter { slab.me } else { 0 };

@@ -102,16 +102,15 @@ impl Cut {
     }
 }
 
-/// Whether blocks of so many bytes may be copied. One that takes from several would copy one block after another while
-/// all wait for it; through cells each goes on when it has given, and reductions are shared. (4 members on two cores,
-/// 64 KiB, us, copied / through cells: gather 17 / 8.5, reduce 23 / 16.)
+/// Whether blocks of so many bytes may be copied. Who reduces what several give would copy one block after another
+/// while all wait for it; through cells each goes on when it has given, and the work is shared. (4 members on two
+/// cores, 64 KiB, us, copied / through cells: 23 / 16.)
 pub(crate) fn may_copy(what: What, members: u32, block: u64) -> bool {
-    let several_take = matches!(
+    let several_copy = matches!(
         what,
-        What::Bcast | What::Scatter | What::Allgather | What::Alltoall | What::ReduceScatterBlock
+        What::Bcast | What::Scatter | What::Gather | What::Allgather | What::Alltoall | What::ReduceScatterBlock
     );
-    let one_takes = matches!(what, What::Gather | What::Reduce);
-    (several_take || (one_takes && members <= 2)) && block >= COPIED
+    (several_copy || (what == What::Reduce && members <= 2)) && block >= COPIED
 }
 
 /// Those whose contributions a member needs for its result.

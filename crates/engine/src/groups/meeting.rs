@@ -415,8 +415,11 @@ impl Groups {
         // Of a loss with which the job goes on all members hear by themselves; in the memory they would only see that
         // this process has given up.
         let is_known = matches!(error, EngineError::PeerLost { goes_on: true, .. });
-        if let Some(meeting) = self.meeting(core).filter(|_| !is_known) {
-            meeting.give_up(slab, matches!(error, EngineError::Memory { .. }));
+        if let Some(meeting) = self.meeting(core) {
+            if !is_known {
+                meeting.give_up(slab, matches!(error, EngineError::Memory { .. }));
+            }
+            meeting.withdraw(slab);
         }
         if let Some(begun) = self.begun(slab.number) {
             begun.broken = Some(error.clone());
@@ -441,6 +444,9 @@ impl Groups {
             }
         }
         for slab in slabs {
+            if let Some(meeting) = self.meeting(core) {
+                meeting.withdraw(&slab);
+            }
             if let Some(begun) = self.begun(slab.number) {
                 begun.broken = Some(EngineError::Revoked);
             }
@@ -526,8 +532,12 @@ impl Machine for Groups {
 
     fn lose(&mut self, core: &mut Core, peer: Peer) {
         let waits = |going: &Going| going.meet.members.contains(peer);
-        let doomed: Vec<Request> = self.going.iter().filter(|g| waits(g)).map(|g| g.request).collect();
-        for request in doomed {
+        let doomed = self.going.iter().filter(|going| waits(going));
+        let doomed: Vec<(Request, Slab)> = doomed.map(|going| (going.request, *going.meet.slab())).collect();
+        for (request, slab) in doomed {
+            if let Some(meeting) = self.meeting(core) {
+                meeting.withdraw(&slab);
+            }
             if let Some((Owner::Groups, index)) = core.owner(request) {
                 let error = core.state.lost_error(peer);
                 core.state.fail(index, error);

@@ -61,6 +61,8 @@ pub(crate) struct CellCollective {
     timed: Option<(Instant, Lesson)>,
     /// Somebody could not copy.
     failed: bool,
+    /// Of a gather at the root: the members whose blocks come through cells, where those of others are there already.
+    late: Vec<u32>,
     /// Memory for what is combined with a result, if it was needed.
     beside: Option<OwnMemory>,
     /// Number of the step at its place, and of the first round in each size.
@@ -121,7 +123,8 @@ pub(crate) struct Pulling {
     /// The next member whose outcome is waited for, and the one behind the last.
     known: u32,
     heard: u32,
-    others_failed: bool,
+    /// Members that could not copy.
+    others_failed: Vec<u32>,
 }
 
 /// How blocks are cut, and in which rounds they go; the same for all members.

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What members of a step offer each other to copy, and how one copies the blocks of others.
+//! What members of a step offer each other to copy, and how one copies the blocks of others, or writes its own.
 //!
 //! ```text
 //!  who gives, and the decider     cell: bytes of a block (u64, native)
 //!                                       what the decider wants (u64): 1 copy from each other
 //!                                                                     2 say when it is over
-//!                                       the transport's offer, or nothing: data in pieces, or none
+//!                                       the transport's offer, or nothing: data in pieces, or none;
+//!                                       of the root of a gather: where the result goes
 //! ```
 
 use isthmus_datatype::raw::{ReadMemory, WriteMemory};
@@ -68,7 +69,11 @@ pub(super) fn has_offered(meet: &CellCollective, member: u32, pulling: &Pulling,
 
 pub(super) fn offer(meet: &CellCollective, pulling: &Pulling, meeting: &mut dyn Meeting) -> Result<(), EngineError> {
     let (slab, cell, round) = (*meet.slab(), offering(meet, meet.slab().me), pulling.offers());
-    let offer = given_to_others(meet).map(|(memory, bytes)| meeting.offer(memory, bytes));
+    let offered = match meet.what {
+        What::Gather => taken_of_all(meet),
+        _ => given_to_others(meet),
+    };
+    let offer = offered.map(|(memory, bytes)| meeting.offer(memory, bytes));
     let bytes = WORDS + if offer.is_some() { OFFER } else { 0 };
     let mut to = meeting.give(&slab, round, cell, bytes).map_err(no_memory)?;
     let wanted = pulling.turn.map_or(0, |turn| {
@@ -161,6 +166,21 @@ pub(super) fn copy_from(
     Ok(meeting.fetch(peer, &offer, before(meet), into, length))
 }
 
+/// Writes the own block to what the root of a gather offers for the result; `Ok(false)`: that is not possible.
+pub(super) fn write_to(
+    meet: &CellCollective,
+    root: u32,
+    pulling: &Pulling,
+    meeting: &mut dyn Meeting,
+) -> Result<bool, EngineError> {
+    let (Some(offer), Some((own, bytes))) = (found(meet, root, pulling, meeting)?, given_whole(meet)) else {
+        return Ok(false);
+    };
+    let (slab, peer) = (*meet.slab(), meet.members.peer(meet.rank_of(root)));
+    let before = u64::from(slab.me) * bytes;
+    Ok(meeting.store(&slab, root, peer, &offer, before, own.part(0, bytes as usize)))
+}
+
 /// Copies what this member gives itself.
 fn copy_own(meet: &CellCollective, me: u32) -> bool {
     if meet.take.is_none() {
@@ -184,9 +204,9 @@ pub(super) fn before(meet: &CellCollective) -> u64 {
     }
 }
 
-/// What this member offers, and its bytes; of a gather or a reduction the root takes only.
+/// What this member offers others to copy, and its bytes; of a reduction the root takes only.
 fn given_to_others(meet: &CellCollective) -> Option<(ReadMemory, u64)> {
-    let takes_only = matches!(meet.what, What::Gather | What::Reduce) && meet.slab().me == meet.root;
+    let takes_only = meet.what == What::Reduce && meet.slab().me == meet.root;
     let stays = !replaces_what_is_given(meet.what) || !is_in_place(&meet.give, &meet.take);
     given_whole(meet).filter(|_| stays && !takes_only)
 }
@@ -200,6 +220,13 @@ pub(super) fn given_whole(meet: &CellCollective) -> Option<(ReadMemory, u64)> {
     };
     let bytes = meet.block * u64::from(blocks);
     Some((buffer.readable(*at, bytes)?, bytes))
+}
+
+/// What the root of a gather offers others to write to, if it lies in one piece, and its bytes.
+fn taken_of_all(meet: &CellCollective) -> Option<(ReadMemory, u64)> {
+    let (buffer, at) = meet.take.as_ref()?;
+    let bytes = meet.block * u64::from(meet.slab().members);
+    Some((buffer.whole(*at, bytes)?.reading(), bytes))
 }
 
 /// Where the block of a member belongs, if it lies in one piece.

@@ -4,21 +4,24 @@
 use std::ops::Range;
 
 use isthmus_datatype::raw::WriteMemory;
+use isthmus_schedule::Operation as What;
 use isthmus_transport::meeting::Meeting;
 
 use crate::EngineError;
 use crate::groups::CellCollective;
 use crate::groups::cut::place_among_others;
 
-/// Copies these bytes of the block that a member gives itself to where it takes its own, which begins at `start`.
-pub(super) fn keep_own(meet: &CellCollective, start: u64, piece: Range<u64>) {
+/// Copies these bytes of the block that a member gives itself, which begins at `given`, to where it takes its own,
+/// which begins at `start`.
+pub(super) fn keep_own(meet: &CellCollective, given: u64, start: u64, piece: Range<u64>) {
     let (Some((give, first)), Some((take, second))) = (&meet.give, &meet.take) else {
         return;
     };
     let length = piece.end - piece.start;
-    let from = first + u64::from(meet.slab().me) * meet.block + piece.start;
+    let from = first + given + piece.start;
     let to = second + start + piece.start;
     match give.readable(from, length).zip(take.whole(to, length)) {
+        Some((own, into)) if own.address() == into.address() => {}
         Some((own, mut into)) => into.copy(0, &own, 0, length as usize),
         None => {
             let mut own = vec![0; length as usize];
@@ -26,6 +29,13 @@ pub(super) fn keep_own(meet: &CellCollective, start: u64, piece: Range<u64>) {
             take.write(to, &own);
         }
     }
+}
+
+/// Whether the block of a member does not come through cells: it is the own one of the root of a gather, or was written
+/// to its place.
+pub(super) fn is_there(meet: &CellCollective, member: u32) -> bool {
+    let is_written = !meet.late.is_empty() && !meet.late.contains(&member);
+    meet.what == What::Gather && (member == meet.root || is_written)
 }
 
 /// Combines what all give a member of a piece, in their order.

@@ -12,6 +12,9 @@
 //! system lets processes copy from each other, nor from every kind of memory: where one could not, the step goes
 //! through cells after all. The numbers of the long rounds for that were taken when the step began. If nobody needs
 //! them, all leave them.
+//!
+//! In a gather the root offers memory for the result, and the others write their blocks there, all at once, while the
+//! root copies its own. The root alone waits, for all outcomes; only blocks that could not be written go through cells.
 
 use isthmus_protocol::ways::{Delivery, Turn};
 use isthmus_schedule::Operation as What;
@@ -83,26 +86,28 @@ impl Pulling {
             What::Bcast if me == root => Vec::new(),
             What::Scatter if me == root => vec![me],
             What::Bcast | What::Scatter => vec![root],
-            What::Gather | What::Reduce if me != root => Vec::new(),
+            What::Reduce if me != root => Vec::new(),
+            What::Gather if me == root => vec![me],
+            What::Gather => vec![root],
             What::Reduce | What::ReduceScatterBlock => every(1),
             _ => every(0),
         };
         let heard = match what {
-            What::Gather | What::Reduce => root..root + 1,
+            What::Reduce => root..root + 1,
             _ => 0..members,
         };
         Self {
             first,
             decider: decider(what, root),
             turn,
-            offered: matches!(what, What::Bcast | What::Scatter) && me != root,
+            offered: matches!(what, What::Bcast | What::Scatter | What::Gather) && me != root,
             missing,
             reduced: 0,
             failed: false,
             said: false,
             known: heard.start,
             heard: heard.end,
-            others_failed: false,
+            others_failed: Vec::new(),
         }
     }
 
@@ -126,7 +131,9 @@ impl Pulling {
         self.known += meeting.have_arrived(slab, self.outcomes(), before..self.heard);
         for member in before..self.known {
             let (outcome, said) = meeting.given(slab, self.outcomes(), member, 1);
-            self.others_failed |= said != 1 || outcome.with(0, 1, |failed| failed[0] != 0);
+            if said != 1 || outcome.with(0, 1, |failed| failed[0] != 0) {
+                self.others_failed.push(member);
+            }
         }
         self.known > before
     }
@@ -215,34 +222,35 @@ pub(crate) fn decide(
     }
     if !waits(meet, turn) {
         pulling.known = pulling.heard;
-        pulling.others_failed = pulling.failed;
+        pulling.others_failed = pulling.failed.then_some(slab.me).into_iter().collect();
     }
     any |= pulling.hear(meeting, &slab);
     if pulling.known < pulling.heard {
         return Ok((Phase::Deciding(pulling), any));
     }
     meeting.leave(&slab, pulling.outcomes());
-    meet.failed = pulling.others_failed;
+    meet.failed = !pulling.others_failed.is_empty();
     let phase = match turn.way {
         // Over.
         Delivery::Stream => Phase::Cells,
-        Delivery::Pull if pulling.others_failed => Phase::Cells,
+        Delivery::Pull if meet.failed => Phase::Cells,
         Delivery::Pull => Phase::Leaving(0),
     };
+    meet.late = pulling.others_failed;
     Ok((phase, true))
 }
 
 /// Whether this member takes nothing, so that nobody waits for its outcome.
 fn is_silent(meet: &CellCollective) -> bool {
-    matches!(meet.what, What::Gather | What::Reduce) && meet.slab().me != meet.root
+    meet.what == What::Reduce && meet.slab().me != meet.root
 }
 
 /// Whether it waits for the outcomes of others: they have taken of what it gives, or it times the step.
 fn waits(meet: &CellCollective, turn: Turn) -> bool {
     let is_root = meet.slab().me == meet.root;
     match meet.what {
-        What::Bcast | What::Scatter => is_root,
-        What::Gather | What::Reduce => !is_root,
+        What::Bcast | What::Scatter | What::Gather => is_root,
+        What::Reduce => !is_root,
         _ => turn.way == Delivery::Pull || meet.slab().me == decider(meet.what, meet.root),
     }
 }
@@ -258,7 +266,11 @@ fn copy_some(meet: &mut CellCollective, pulling: &mut Pulling, meeting: &mut dyn
             break;
         }
         pulling.missing.pop();
-        if !offers::copy_from(meet, member, pulling, meeting)? {
+        let is_done = match meet.what == What::Gather && member != meet.slab().me {
+            true => offers::write_to(meet, member, pulling, meeting)?,
+            false => offers::copy_from(meet, member, pulling, meeting)?,
+        };
+        if !is_done {
             pulling.failed = true;
             pulling.missing.clear();
         }
