@@ -96,6 +96,8 @@ static long one(void) { return 1; }
 static long others(void) { return size - 1; }
 static long each(void) { return size; }
 static long pairs(void) { return (long)size * (size - 1); }
+/* Of two, one reads what the other gives of its part of the result, and the other reads and writes its own part. */
+static long parts(void) { return size == 2 ? 2 : size - 1; }
 /* What each gives, and a part of the result of each. */
 static long results(void) { return size + 1; }
 
@@ -119,7 +121,7 @@ static const struct {
     {"allgather", allgather, EITHER, pairs, each},
     {"gather", gather, EITHER, others, others},
     {"scatter", scatter, EITHER, others, others},
-    {"reduce", reduce, EITHER, others, results},
+    {"reduce", reduce, EITHER, parts, results},
     {"reduce_scatter_block", reduce_scatter_block, EITHER, pairs, pairs},
     {"reduce_scatter", reduce_scatter, EITHER, pairs, pairs},
     {"allreduce", allreduce, SHARED, none, results},

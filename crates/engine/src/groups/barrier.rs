@@ -17,11 +17,13 @@ use crate::p2p::Core;
 /// Whether this member comes last to an operation.
 #[inline]
 pub(crate) fn comes_last(core: &Core, what: What, slab: &Slab) -> bool {
-    let shares = || {
-        let mut neighbours = core.transports.iter().filter_map(|transport| transport.neighbours());
-        neighbours.any(|others| others > 0)
-    };
-    what == What::Barrier && slab.me == 0 && shares()
+    what == What::Barrier && slab.me == 0 && shares_processors(core)
+}
+
+/// Whether there are more processes of the job than processors for them.
+pub(super) fn shares_processors(core: &Core) -> bool {
+    let mut neighbours = core.transports.iter().filter_map(|transport| transport.neighbours());
+    neighbours.any(|others| others > 0)
 }
 
 /// Whether all others have come to one that goes on.

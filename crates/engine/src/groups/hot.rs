@@ -2,6 +2,10 @@
 //! Reductions whose contributions are copied out of their owners' memory: piece by piece, so that what has been copied
 //! is combined while the core's own cache still has it. The first of the others goes straight to its place in the
 //! result, so among two members nothing is copied twice. The order is that of ranks from the left.
+//!
+//! Where each of two members has a processor, both compute a part of what the root gets. The other one reads what the
+//! root gives, and writes what it has computed to its place in the result: two copies instead of one, so its part is
+//! the smaller one.
 
 use isthmus_datatype::raw::{OwnMemory, ReadMemory, WriteMemory};
 use isthmus_transport::meeting::Meeting;
@@ -18,13 +22,31 @@ const PART: u64 = 8;
 const SHORTEST: u64 = 32 << 10;
 const LONGEST: u64 = 512 << 10;
 
-/// Bytes of the result that this member computes of what it copies.
-pub(super) fn bytes(meet: &CellCollective) -> u64 {
-    if meet.what.reduces() && meet.take.is_some() {
-        meet.block
-    } else {
-        0
+/// Of a shared reduction the part that the root computes, in hundredths, and what it ends at a multiple of, elements.
+const ROOT: u64 = 60;
+const GRAIN: u64 = 64;
+
+/// Where the part of the result begins and ends that this member computes of what it copies.
+fn part(meet: &CellCollective, pulling: &Pulling) -> (u64, u64) {
+    match pulling.shared {
+        true => {
+            let elements = meet.block / meet.unit;
+            let middle = elements / 100 * ROOT / GRAIN * GRAIN * meet.unit;
+            if meet.slab().me == meet.root {
+                (0, middle)
+            } else {
+                (middle, meet.block)
+            }
+        }
+        false if meet.what.reduces() && meet.take.is_some() => (0, meet.block),
+        false => (0, 0),
     }
+}
+
+/// Bytes of that part.
+pub(super) fn bytes(meet: &CellCollective, pulling: &Pulling) -> u64 {
+    let (start, end) = part(meet, pulling);
+    end - start
 }
 
 /// Bytes of a piece: whole elements.
@@ -50,7 +72,7 @@ pub(super) fn advance(
         pulling.missing.pop();
         any = true;
     }
-    let (all, piece, from) = (bytes(meet), piece(meet, meeting), pulling.reduced);
+    let (all, piece, from) = (bytes(meet, pulling), piece(meet, meeting), pulling.reduced);
     while pulling.reduced < all && pulling.reduced - from < most && !pulling.failed {
         let length = piece.min(all - pulling.reduced);
         pulling.failed = !combine(meet, pulling, meeting, piece, length)?;
@@ -68,15 +90,14 @@ fn combine(
     piece: u64,
     length: u64,
 ) -> Result<bool, EngineError> {
-    let (me, members, at) = (meet.slab().me, meet.slab().members, pulling.reduced);
+    let (me, members) = (meet.slab().me, meet.slab().members);
+    let at = part(meet, pulling).0 + pulling.reduced;
     let Some(reducer) = meet.reducer.clone() else {
         return Err(EngineError::Plan {
             what: "a reduction in an operation that only moves data",
         });
     };
-    let result = meet.take.as_ref();
-    let result = result.and_then(|(buffer, start)| buffer.whole(start + at, length));
-    let (Some(mut result), Some((own, _))) = (result, offers::given_whole(meet)) else {
+    let Some((own, _)) = offers::given_whole(meet) else {
         return Ok(false);
     };
     let part = Part {
@@ -86,6 +107,14 @@ fn combine(
         elements: length / meet.unit,
     };
     let own = own.part(part.from as isize, length as usize);
+    if pulling.shared && me != meet.root {
+        return part.compute_for_root(meet, pulling, meeting, &own, piece);
+    }
+    let result = meet.take.as_ref();
+    let result = result.and_then(|(buffer, start)| buffer.whole(start + at, length));
+    let Some(mut result) = result else {
+        return Ok(false);
+    };
     // Who comes first among the others.
     let first = u32::from(me == 0);
     if !part.fetch(meet, first, pulling, meeting, result.clone())? {
@@ -124,6 +153,31 @@ impl Part<'_> {
         result.combine(self.bytes as usize, operand, |operand, result| {
             (self.reducer)(operand, result, self.elements, is_left);
         });
+    }
+
+    /// Combines it with what the root gives, and writes the result there; `Ok(false)`: that cannot be.
+    fn compute_for_root(
+        &self,
+        meet: &mut CellCollective,
+        pulling: &Pulling,
+        meeting: &mut dyn Meeting,
+        own: &ReadMemory,
+        piece: u64,
+    ) -> Result<bool, EngineError> {
+        let (slab, root) = (*meet.slab(), meet.root);
+        let Some(beside) = beside(meet, piece) else {
+            return Ok(false);
+        };
+        let mut result = beside.memory().part(0, self.bytes as usize);
+        let [_, Some(target)] = offers::found_all(meet, root, pulling, meeting)? else {
+            return Ok(false);
+        };
+        if !self.fetch(meet, root, pulling, meeting, result.clone())? {
+            return Ok(false);
+        }
+        self.add(&mut result, own, slab.me == 0);
+        let peer = meet.members.peer(meet.rank_of(root));
+        Ok(meeting.store(&slab, root, peer, &target, self.from, result.reading()))
     }
 
     /// Copies it from what a member gives; `Ok(false)`: that cannot be copied.

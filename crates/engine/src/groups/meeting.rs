@@ -361,6 +361,7 @@ impl Groups {
         }
         let slab = slab(channel, step.circle).ok_or_else(|| nowhere.clone())?;
         let comes_last = step.circle == Circle::All && barrier::comes_last(core, step.what, &slab);
+        let has_neighbours = barrier::shares_processors(core);
         let Some(meeting) = self.meeting(core) else {
             return Err(nowhere);
         };
@@ -392,6 +393,10 @@ impl Groups {
         meet.past |= comes_last;
         if cut.pulls && meet.what.reduces() {
             meet.beside = self.beside.take();
+            // While the program of the other computes, that would compute nothing.
+            if decides && blocking && !has_neighbours {
+                pulling::share(&mut meet);
+            }
         }
         if let Some(lesson) = lesson {
             meet.begin_timing(lesson);

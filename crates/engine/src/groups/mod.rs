@@ -116,8 +116,10 @@ pub(crate) struct Pulling {
     offered: bool,
     /// Members whose blocks are still to be copied, the next one last.
     missing: Vec<u32>,
-    /// Bytes of the result that are there, of a reduction.
+    /// Bytes of the result that are there, of a reduction: of the part that this member computes.
     reduced: u64,
+    /// Of a reduction to one of two members: both compute a part.
+    shared: bool,
     failed: bool,
     said: bool,
     /// The next member whose outcome is waited for, and the one behind the last.

@@ -5,8 +5,10 @@
 //!  who gives, and the decider     cell: bytes of a block (u64, native)
 //!                                       what the decider wants (u64): 1 copy from each other
 //!                                                                     2 say when it is over
+//!                                                                     4 compute a part of the result
 //!                                       the transport's offer, or nothing: data in pieces, or none;
-//!                                       of the root of a gather: where the result goes
+//!                                       of the root of a gather: where the result goes;
+//!                                       of that of a shared reduction: what it gives, where the result goes
 //! ```
 
 use isthmus_datatype::raw::{ReadMemory, WriteMemory};
@@ -24,6 +26,7 @@ const WORDS: usize = 2 * size_of::<u64>();
 /// What the decider wants.
 const COPY: u64 = 1;
 const TELL: u64 = 2;
+const SHARE: u64 = 4;
 
 /// Whether the blocks of others come where something is that a member gives, if both are one buffer: then nobody can
 /// copy from it. (What a member gives to a gather stays where it is.)
@@ -69,58 +72,61 @@ pub(super) fn has_offered(meet: &CellCollective, member: u32, pulling: &Pulling,
 
 pub(super) fn offer(meet: &CellCollective, pulling: &Pulling, meeting: &mut dyn Meeting) -> Result<(), EngineError> {
     let (slab, cell, round) = (*meet.slab(), offering(meet, meet.slab().me), pulling.offers());
+    let is_shared_here = pulling.shared && slab.me == meet.root;
     let offered = match meet.what {
-        What::Gather => taken_of_all(meet),
-        _ => given_to_others(meet),
+        What::Gather => [taken_of_all(meet), None],
+        What::Reduce if is_shared_here => [given_whole(meet), taken_of_all(meet)],
+        _ => [given_to_others(meet), None],
     };
-    let offer = offered.map(|(memory, bytes)| meeting.offer(memory, bytes));
-    let bytes = WORDS + if offer.is_some() { OFFER } else { 0 };
+    let offers = offered.map(|memory| memory.map(|(memory, bytes)| meeting.offer(memory, bytes)));
+    let bytes = WORDS + offers.iter().flatten().count() * OFFER;
     let mut to = meeting.give(&slab, round, cell, bytes).map_err(no_memory)?;
     let wanted = pulling.turn.map_or(0, |turn| {
-        u64::from(turn.way == Delivery::Pull) * COPY + u64::from(turn.timed) * TELL
+        u64::from(turn.way == Delivery::Pull) * COPY + u64::from(turn.timed) * TELL + u64::from(is_shared_here) * SHARE
     });
     to.write(0, &meet.block.to_ne_bytes());
     to.write(8, &wanted.to_ne_bytes());
-    if let Some(offer) = offer {
-        to.write(WORDS as isize, &offer);
+    for (place, offer) in offers.iter().flatten().enumerate() {
+        to.write((WORDS + place * OFFER) as isize, offer);
     }
     meeting.arrive(&slab, round, cell..cell + 1);
     Ok(())
 }
 
-/// What a member has offered: bytes of a block, what it wants as decider, and the offer.
+/// What a member has offered: bytes of a block, what it wants as decider, and its offers.
 fn offered(
     meet: &CellCollective,
     member: u32,
     pulling: &Pulling,
     meeting: &dyn Meeting,
-) -> (u64, u64, Option<[u8; OFFER]>) {
-    let most = WORDS + OFFER;
+) -> (u64, u64, [Option<[u8; OFFER]>; 2]) {
+    let most = WORDS + 2 * OFFER;
     let (memory, said) = meeting.given(meet.slab(), pulling.offers(), offering(meet, member), most);
     let word = |at| {
         let mut bytes = [0; 8];
         memory.read(at, &mut bytes);
         u64::from_ne_bytes(bytes)
     };
-    let offer = (said == most as u64).then(|| {
-        let mut bytes = [0; OFFER];
-        memory.read(WORDS as isize, &mut bytes);
-        bytes
-    });
-    (word(0), word(8), offer)
+    let offer = |place: usize| {
+        let (at, mut bytes) = (WORDS + place * OFFER, [0; OFFER]);
+        memory.read(at as isize, &mut bytes);
+        (said >= (at + OFFER) as u64).then_some(bytes)
+    };
+    (word(0), word(8), [offer(0), offer(1)])
 }
 
-/// What the decider wants.
-pub(super) fn wanted(meet: &CellCollective, pulling: &Pulling, meeting: &dyn Meeting) -> Turn {
+/// What the decider wants, and whether each is to compute a part.
+pub(super) fn wanted(meet: &CellCollective, pulling: &Pulling, meeting: &dyn Meeting) -> (Turn, bool) {
     let (_, wanted, _) = offered(meet, pulling.decider, pulling, meeting);
-    Turn {
+    let turn = Turn {
         way: if wanted & COPY != 0 {
             Delivery::Pull
         } else {
             Delivery::Stream
         },
         timed: wanted & TELL != 0,
-    }
+    };
+    (turn, wanted & SHARE != 0)
 }
 
 /// This member has its blocks, or could not copy them.
@@ -140,11 +146,22 @@ pub(super) fn found(
     pulling: &Pulling,
     meeting: &dyn Meeting,
 ) -> Result<Option<[u8; OFFER]>, EngineError> {
-    let (length, _, offer) = offered(meet, member, pulling, meeting);
+    let [offer, _] = found_all(meet, member, pulling, meeting)?;
+    Ok(offer)
+}
+
+/// The same with where the result of a shared reduction goes.
+pub(super) fn found_all(
+    meet: &CellCollective,
+    member: u32,
+    pulling: &Pulling,
+    meeting: &dyn Meeting,
+) -> Result<[Option<[u8; OFFER]>; 2], EngineError> {
+    let (length, _, offers) = offered(meet, member, pulling, meeting);
     if length != meet.block {
         return Err(wrong_length(meet.rank_of(member), length, meet.block));
     }
-    Ok(offer)
+    Ok(offers)
 }
 
 /// `Ok(false)`: its block cannot be copied.
@@ -222,10 +239,15 @@ pub(super) fn given_whole(meet: &CellCollective) -> Option<(ReadMemory, u64)> {
     Some((buffer.readable(*at, bytes)?, bytes))
 }
 
-/// What the root of a gather offers others to write to, if it lies in one piece, and its bytes.
+/// What the root offers others to write to, if it lies in one piece, and its bytes.
 fn taken_of_all(meet: &CellCollective) -> Option<(ReadMemory, u64)> {
     let (buffer, at) = meet.take.as_ref()?;
-    let bytes = meet.block * u64::from(meet.slab().members);
+    let blocks = if meet.what == What::Gather {
+        meet.slab().members
+    } else {
+        1
+    };
+    let bytes = meet.block * u64::from(blocks);
     Some((buffer.whole(*at, bytes)?.reading(), bytes))
 }
 

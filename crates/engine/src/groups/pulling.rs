@@ -103,12 +103,20 @@ impl Pulling {
             offered: matches!(what, What::Bcast | What::Scatter | What::Gather) && me != root,
             missing,
             reduced: 0,
+            shared: false,
             failed: false,
             said: false,
             known: heard.start,
             heard: heard.end,
             others_failed: Vec::new(),
         }
+    }
+
+    /// Both members compute a part of a reduction: each reads what the other gives, and hears of its outcome.
+    fn shares(&mut self, slab: &Slab) {
+        self.shared = true;
+        self.missing = vec![1 - slab.me];
+        (self.known, self.heard) = (0, slab.members);
     }
 
     pub(super) fn offers(&self) -> Round {
@@ -139,6 +147,17 @@ impl Pulling {
     }
 }
 
+/// The root, which decides it, shares a reduction with the only other member.
+pub(super) fn share(meet: &mut CellCollective) {
+    let slab = *meet.slab();
+    let may = meet.what == What::Reduce && slab.members == 2;
+    if let Phase::Deciding(pulling) = &mut meet.phase {
+        if may && pulling.turn.is_some_and(|turn| turn.way == Delivery::Pull) {
+            pulling.shares(&slab);
+        }
+    }
+}
+
 pub(crate) fn can_decide(meet: &mut CellCollective, meeting: &mut dyn Meeting) -> bool {
     let Phase::Deciding(pulling) = &meet.phase else {
         return false;
@@ -160,7 +179,7 @@ pub(crate) fn can_decide(meet: &mut CellCollective, meeting: &mut dyn Meeting) -
                 way: Delivery::Pull, ..
             }),
             None,
-        ) if !pulling.failed && pulling.reduced < hot::bytes(meet) => true,
+        ) if !pulling.failed && pulling.reduced < hot::bytes(meet, pulling) => true,
         _ if pulling.said => {
             let (round, next) = (pulling.outcomes(), pulling.known);
             meeting.have_arrived(meet.slab(), round, next..next + 1) == 1
@@ -188,7 +207,11 @@ pub(crate) fn decide(
         (pulling.offered, any) = (true, true);
     }
     if pulling.turn.is_none() && has_offered(meet, pulling.decider, &pulling, meeting) {
-        pulling.turn = Some(offers::wanted(meet, &pulling, meeting));
+        let (turn, is_shared) = offers::wanted(meet, &pulling, meeting);
+        pulling.turn = Some(turn);
+        if is_shared && meet.what == What::Reduce && slab.members == 2 {
+            pulling.shares(&slab);
+        }
         any = true;
     }
     let Some(turn) = pulling.turn.filter(|_| pulling.offered) else {
@@ -202,14 +225,14 @@ pub(crate) fn decide(
     let done = match turn.way {
         Delivery::Pull => {
             any |= copy_some(meet, &mut pulling, meeting)?;
-            pulling.missing.is_empty() && (pulling.failed || pulling.reduced == hot::bytes(meet))
+            pulling.missing.is_empty() && (pulling.failed || pulling.reduced == hot::bytes(meet, &pulling))
         }
         Delivery::Stream => {
             any |= meet.through_cells(meeting)?;
             meet.is_through_cells()
         }
     };
-    let tells = !is_silent(meet);
+    let tells = !is_silent(meet, &pulling);
     if done && !pulling.said && (!tells || meeting.is_free(&slab, pulling.outcomes())) {
         if tells {
             offers::tell(&slab, &pulling, meeting)?;
@@ -220,7 +243,7 @@ pub(crate) fn decide(
     if !pulling.said {
         return Ok((Phase::Deciding(pulling), any));
     }
-    if !waits(meet, turn) {
+    if !waits(meet, &pulling, turn) {
         pulling.known = pulling.heard;
         pulling.others_failed = pulling.failed.then_some(slab.me).into_iter().collect();
     }
@@ -241,16 +264,16 @@ pub(crate) fn decide(
 }
 
 /// Whether this member takes nothing, so that nobody waits for its outcome.
-fn is_silent(meet: &CellCollective) -> bool {
-    meet.what == What::Reduce && meet.slab().me != meet.root
+fn is_silent(meet: &CellCollective, pulling: &Pulling) -> bool {
+    meet.what == What::Reduce && meet.slab().me != meet.root && !pulling.shared
 }
 
 /// Whether it waits for the outcomes of others: they have taken of what it gives, or it times the step.
-fn waits(meet: &CellCollective, turn: Turn) -> bool {
+fn waits(meet: &CellCollective, pulling: &Pulling, turn: Turn) -> bool {
     let is_root = meet.slab().me == meet.root;
     match meet.what {
         What::Bcast | What::Scatter | What::Gather => is_root,
-        What::Reduce => !is_root,
+        What::Reduce => !is_root || pulling.shared,
         _ => turn.way == Delivery::Pull || meet.slab().me == decider(meet.what, meet.root),
     }
 }
