@@ -83,13 +83,13 @@ impl Drop for Shown {
 }
 
 /// Ways through the host: the launcher closes them when this goes.
-struct Kept {
+struct HostWays {
     launcher: Launcher,
     keys: Vec<[u8; 16]>,
     ports: Vec<u16>,
 }
 
-impl Drop for Kept {
+impl Drop for HostWays {
     fn drop(&mut self) {
         let (keys, ports) = (std::mem::take(&mut self.keys), std::mem::take(&mut self.ports));
         if !(keys.is_empty() && ports.is_empty()) {
@@ -105,7 +105,7 @@ struct Listening {
     listener: Listener,
     key: KeyPair,
     request: Vec<u8>,
-    entry: Option<(Entry, Kept)>,
+    entry: Option<(Entry, HostWays)>,
     launcher: Option<Launcher>,
     gate: Option<(Gate, Held)>,
     gates: Option<Arc<Gatekeeper>>,
@@ -162,7 +162,7 @@ impl Reacher for Sockets {
         let by = gate.as_ref().map(|(gate, _)| gate);
         let entry = self.enter(port, by).ok().flatten();
         let kept = |entry: Entry| {
-            let kept = Kept {
+            let kept = HostWays {
                 launcher: self.launcher.clone()?,
                 keys: vec![entry.key],
                 ports: Vec::new(),
@@ -258,7 +258,7 @@ fn cross(launcher: Option<&Launcher>, gateway: Option<&Arc<Gatekeeper>>, entries
             "it can be reached through '{host}', where this job meets nobody: start this job with isthmus run --meet {host}, too"
         ));
     };
-    let mut kept = Kept {
+    let mut kept = HostWays {
         launcher: launcher.clone(),
         keys: Vec::new(),
         ports: Vec::new(),
@@ -344,7 +344,7 @@ fn share(brought: &Brought, start: &Start<'_>, grace: Duration) -> Result<Option
         members.filter_map(|(rank, memory)| Some((rank, memory.as_ref().filter(|memory| memory.node == node)?)));
     let members: Vec<_> = members.collect();
     let me = members.iter().position(|(rank, _)| *rank == start.me);
-    let processes = start.engine.lock().processes().clone();
+    let processes = start.engine.lock().core.processes().clone();
     let company = Company {
         me: me.unwrap_or(usize::MAX),
         members,
@@ -419,7 +419,7 @@ impl Listening {
         }
         let identity = Identity::new(start.name, start.me, &self.key, start.certificate, start.authority);
         let (reach, area) = (start.reach, start.area);
-        let processes = start.engine.lock().processes().clone();
+        let processes = start.engine.lock().core.processes().clone();
         let net = isthmus_net::start(Config {
             processes,
             job: start.job,

@@ -16,12 +16,12 @@ use crate::reaching::{addresses, is_behind_gateway, random};
 const TRIED: usize = 4;
 
 /// Keys that are in force as long as this is there.
-struct Kept {
+struct KeysInForce {
     gateway: Arc<Gatekeeper>,
     keys: Vec<Key>,
 }
 
-impl Drop for Kept {
+impl Drop for KeysInForce {
     fn drop(&mut self) {
         self.gateway.shut(&self.keys);
     }
@@ -32,7 +32,7 @@ pub(crate) fn enter(gateway: &Arc<Gatekeeper>, port: u16) -> Option<(Gate, Held)
     let key = random().ok()?;
     let led = gateway.lead(vec![(key, own(gateway, port), None)]).ok()?;
     let keys = vec![key];
-    let kept = Box::new(Kept {
+    let kept = Box::new(KeysInForce {
         gateway: gateway.clone(),
         keys,
     });
@@ -59,7 +59,7 @@ pub(crate) fn pass(gateway: &Arc<Gatekeeper>, to: Vec<SocketAddr>, knock: Option
     let key = random().ok()?;
     let led = gateway.lead(vec![(key, to, knock)]).ok()?;
     let keys = vec![key];
-    let held: Held = Box::new(Kept {
+    let held: Held = Box::new(KeysInForce {
         gateway: gateway.clone(),
         keys,
     });
@@ -77,7 +77,7 @@ pub(crate) fn lead(gateway: &Arc<Gatekeeper>, to: Vec<SocketAddr>) -> Option<(Ve
         gateway.doors().iter().take(TRIED).map(move |door| (*door, Some(key)))
     };
     let doors = keys.iter().map(|key| doors(key).collect()).collect();
-    let held: Held = Box::new(Kept {
+    let held: Held = Box::new(KeysInForce {
         gateway: gateway.clone(),
         keys,
     });
@@ -114,7 +114,7 @@ pub(crate) fn doors(start: &Start<'_>, gateway: Option<&Arc<Gatekeeper>>) -> (Do
         let own = gateway.doors().iter().take(TRIED).map(|door| (*door, *key));
         doors.entry(rank).or_default().extend(own);
     }
-    let held: Held = Box::new(Kept {
+    let held: Held = Box::new(KeysInForce {
         gateway: gateway.clone(),
         keys,
     });

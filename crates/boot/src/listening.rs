@@ -54,11 +54,11 @@ pub(crate) fn hear(world: &World, engine: &mut Engine, agent: &mut Agent) -> Hea
 
 pub(crate) fn lose(world: &World, engine: &mut Engine, gone: &Gone) {
     if gone.goes_on {
-        set_goes_on(engine, true);
+        set_goes_on(&mut engine.core, true);
     }
     let ranks = gone.ranks(u32::MAX);
     let peers = match gone.is_own_world() {
-        true => engine.processes().among(Job::OWN, ranks),
+        true => engine.core.processes().among(Job::OWN, ranks),
         false => {
             joining::note_death(world, gone.world, &gone.reason);
             joining::known(world, gone.world, &ranks)

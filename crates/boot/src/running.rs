@@ -268,7 +268,7 @@ impl Running {
         let recorder = Recorder::start(&world, agent.voice(), prober.clone())?;
         let agent = Arc::new(Mutex::new(agent));
         set_reacher(&world, abroad::Sockets::of(&world, Some(&agent), gatekeeper));
-        set_goes_on(&mut world.engine().lock(), vendor::goes_on());
+        set_goes_on(&mut world.engine().lock().core, vendor::goes_on());
         listen(&world, &agent)?; // A word that has come says more of losses.
         set_asker(&world, Some(agreeing::Coordinator::of(&world, &agent)));
         // What comes from other sites is the hook's business.

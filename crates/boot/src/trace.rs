@@ -31,7 +31,7 @@ impl Recorder {
         if !isthmus_settings::TRACE.read(std::env::var_os) {
             return Ok(None);
         }
-        let trace = world.engine().lock().tools().trace();
+        let trace = world.engine().lock().core.tools().trace();
         if let Some(prober) = &prober {
             prober.trace();
         }

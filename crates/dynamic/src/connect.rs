@@ -63,7 +63,7 @@ pub fn accept_while(
 
 /// Whoever of the own group is lost will not come: the others have given up.
 fn all_live(world: &World, comm: &Comm) -> Result<()> {
-    let lost = world.engine().lock().lost_of(&comm.channel().members);
+    let lost = world.engine().lock().core.lost_of(&comm.channel().members);
     lost.map_or(Ok(()), |lost| Err((&lost).into()))
 }
 

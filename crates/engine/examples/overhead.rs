@@ -172,7 +172,7 @@ fn main() {
             Ok(None)
         ));
         let request = shared.lock().irecv(&channel, Some(1), Some(7), receive());
-        shared.wait(|engine| engine.take(request));
+        shared.wait(|engine| engine.core.take(request));
     });
     measure("blocking send, blocking receive", || {
         assert!(shared.send(&channel, 1, 7, Mode::Standard, send()).is_ok());
@@ -184,14 +184,14 @@ fn main() {
             shared.lock().send(&channel, 1, 7, Mode::Standard, send()),
             Ok(None)
         ));
-        shared.wait(|engine| engine.take(request));
+        shared.wait(|engine| engine.core.take(request));
     });
     measure("plan of one send and one receive, wait", || {
         let operation = isthmus_engine::Operation::POINT_TO_POINT;
         let request = shared
             .lock()
             .start_plan(&channel, operation, 1, Box::new(Exchange(0)), Binding::nothing(), None);
-        shared.wait(|engine| engine.take(request));
+        shared.wait(|engine| engine.core.take(request));
     });
     measure("lock and unlock", || drop(shared.lock()));
     let (with, without) = (Lock::new(0_u64), Lock::for_one_at_a_time(0_u64, promise));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The engine of one process: its core, the machines that stand on it, and how they come together.
 
-use std::ops::{Deref, DerefMut, Range};
+use std::ops::Range;
 use std::sync::Arc;
 
 use isthmus_datatype::Representation;
@@ -71,30 +71,16 @@ pub struct Newcomers {
     pub representations: Vec<Representation>,
 }
 
-/// The engine of one process: see the crate. What concerns requests and messages alone is in [`Core`].
+/// The engine of one process: see the crate.
 pub struct Engine {
-    pub(super) core: Core,
+    /// What concerns requests, tools and transports alone.
+    pub core: Core,
     pub(super) groups: Groups,
     pub(super) vendor: Vendor,
     pub(super) plans: Plans,
     pub(super) partitioned: Partitioned,
     pub(super) machines: Machines,
     activities: Vec<Running<Self>>,
-}
-
-impl Deref for Engine {
-    type Target = Core;
-    #[inline(always)]
-    fn deref(&self) -> &Core {
-        &self.core
-    }
-}
-
-impl DerefMut for Engine {
-    #[inline(always)]
-    fn deref_mut(&mut self) -> &mut Core {
-        &mut self.core
-    }
 }
 
 /// The machine that executes plans, and what it works with.
@@ -260,10 +246,10 @@ impl Engine {
 
     /// Starts an activity; its completion is that of the request.
     pub fn start_activity(&mut self, activity: Box<dyn Activity<Self>>) -> Request {
-        let request = self.user_request();
+        let request = self.core.user_request();
         let mut running = Running::new(request, activity);
         match running.advance(self, false) {
-            Some(completion) => self.complete_user(request, completion),
+            Some(completion) => self.core.complete_user(request, completion),
             None => self.activities.push(running),
         }
         self.work();
@@ -279,7 +265,7 @@ impl Engine {
         let mut left = Vec::with_capacity(all.len());
         for mut running in all {
             match running.advance(self, foreign) {
-                Some(completion) => self.complete_user(running.request(), completion),
+                Some(completion) => self.core.complete_user(running.request(), completion),
                 None => left.push(running),
             }
         }

@@ -20,7 +20,7 @@ fn knowing(count: u32) -> World {
     let mut w = world(count, Options::default());
     for engine in &mut w.engines {
         for what in Operation::ALL {
-            engine.operation(what.name());
+            engine.core.operation(what.name());
         }
     }
     w
@@ -60,7 +60,7 @@ impl Member {
         let bytes = if what == Operation::Barrier { 0 } else { BYTES as u64 };
         let plan = plan(&Call::new(what, bytes), &network(count as u32), rank);
         let engine = &mut w.engines[rank as usize];
-        let operation = engine.operation(what.name());
+        let operation = engine.core.operation(what.name());
         engine.start_plan(&self.channel, operation, sequence, plan, binding, None)
     }
 }
@@ -129,7 +129,7 @@ fn who_comes_later_to_another_operation_is_compared_when_it_comes() {
     let all = members(2);
     let waits = all[1].calls(&mut w, Operation::Bcast, 3);
     rest(&mut w);
-    assert!(w.engines[1].take(waits).is_none(), "the other one may still come");
+    assert!(w.engines[1].core.take(waits).is_none(), "the other one may still come");
     let other = all[0].calls(&mut w, Operation::Barrier, 3);
     (0..200).for_each(|_| w.poll());
     assert_eq!(
@@ -151,7 +151,7 @@ fn who_has_done_its_part_of_another_operation_says_so_afterwards() {
     assert_eq!(w.finish(0, root).error, None);
     let waits = all[1].calls(&mut w, Operation::Allgather, 5);
     (0..200).for_each(|_| w.poll());
-    if let Some(done) = w.engines[1].take(waits) {
+    if let Some(done) = w.engines[1].core.take(waits) {
         panic!("what the root sent was taken for a block: {done:?}");
     }
     rest(&mut w);
@@ -211,7 +211,7 @@ fn a_new_communicator_is_not_taken_for_the_one_that_had_its_context() {
     let _ = again.calls(&mut w, Operation::Bcast, 0);
     let waits = new[1].calls(&mut w, Operation::Bcast, 0);
     rest(&mut w);
-    assert!(w.engines[1].take(waits).is_none(), "the root has not come");
+    assert!(w.engines[1].core.take(waits).is_none(), "the root has not come");
     let root = new[0].calls(&mut w, Operation::Bcast, 0);
     for (rank, request) in [(0, root), (1, waits)] {
         assert_eq!(w.finish(rank, request).error, None);

@@ -29,7 +29,7 @@ fn receive(w: &mut World, from: u32, tag: i32, target: &OwnMemory, room: usize) 
     for trip in 0..100 {
         w.engines[2].progress();
         w.engines[2].progress();
-        if let Some(completion) = w.engines[2].take(posted) {
+        if let Some(completion) = w.engines[2].core.take(posted) {
             assert_eq!((completion.error, completion.bytes), (None, room as u64));
             return trip;
         }
@@ -102,7 +102,7 @@ fn long_messages_of_a_far_peer_are_not_fetched_one_by_one() {
             .collect();
         (0..200).for_each(|_| w.poll());
         assert!(
-            w.engines[0].test(sent[1]).is_none(),
+            w.engines[0].core.test(sent[1]).is_none(),
             "what nobody has received is synchronous"
         );
         let target = OwnMemory::new(0, length as isize);
@@ -192,8 +192,8 @@ fn a_synchronous_message_that_was_called_in_has_not_matched() {
     let sent = send(&mut w, 0, 1, Mode::Synchronous, &data, 2000);
     let plain = send(&mut w, 0, 2, Mode::Standard, &data, 2000);
     (0..100).for_each(|_| w.poll());
-    assert!(w.engines[0].test(plain).is_some(), "it has left");
-    assert!(w.engines[0].test(sent).is_none(), "nobody has received it");
+    assert!(w.engines[0].core.test(plain).is_some(), "it has left");
+    assert!(w.engines[0].core.test(sent).is_none(), "nobody has received it");
     receive(&mut w, 0, 1, &target, 2000);
     assert_eq!(w.finish(0, sent).error, None);
 }
@@ -235,7 +235,7 @@ fn whoever_cancels_waits_for_no_receiver_that_is_elsewhere() {
         w.engines[0].cancel(first);
         // Nobody else runs.
         let ended = loop {
-            match w.engines[0].take(first) {
+            match w.engines[0].core.take(first) {
                 Some(completion) => break completion,
                 None => drop(w.engines[0].progress()),
             }

@@ -253,7 +253,7 @@ fn a_send_without_a_request_can_be_cancelled() {
     for options in kinds() {
         let mut w = world(2, options);
         let data = pattern(1, 16);
-        let send = |w: &mut World, tag| w.engines[0].isend_at_once(&channel(0, 0, 2), 1, tag, &data);
+        let send = |w: &mut World, tag| w.engines[0].core.isend_at_once(&channel(0, 0, 2), 1, tag, &data);
         let (Some(lost), Some(kept)) = (send(&mut w, 1), send(&mut w, 2)) else {
             // This network refuses frames now and then.
             continue;
@@ -286,7 +286,7 @@ fn what_is_kept_for_a_released_request_goes_when_its_operation_is_over() {
                     w.engines[1].irecv(&channel(0, 1, 2), Some(0), Some(1), room.clone())
                 };
                 let at = usize::from(!sends);
-                w.engines[at].keep(first, Box::new(kept.clone()));
+                w.engines[at].core.keep(first, Box::new(kept.clone()));
                 w.engines[at].release(first);
                 for _ in 0..50 {
                     w.poll();

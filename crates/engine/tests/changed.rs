@@ -106,7 +106,7 @@ struct End {
 impl End {
     fn look(&mut self, engine: &mut Engine) {
         if let Some(request) = self.request.filter(|_| self.ended.is_none()) {
-            self.ended = engine.take(request);
+            self.ended = engine.core.take(request);
         }
     }
 

@@ -122,7 +122,7 @@ impl Stage {
     }
 
     fn end(&mut self, request: Request) -> Completion {
-        self.until("the end of a request", |stage| stage.engine.take(request))
+        self.until("the end of a request", |stage| stage.engine.core.take(request))
     }
 
     fn loses(&mut self, request: Request, word: &str) {
@@ -302,7 +302,7 @@ fn memory_is_out_of_reach_when_communication_ends() {
                 stage.goes_on();
             }
             stage.until("the end", |stage| stage.engine.close().then_some(()));
-            stage.engine.finish();
+            stage.engine.core.finish();
             stage.writes_no_more(&target, token);
         }
     }

@@ -21,7 +21,9 @@ fn pair(options: Options) -> [Shared; 2] {
 /// From process 0 to process 1; the data must live until the message is received.
 fn send(pair: &[Shared; 2], tag: i32, data: &OwnMemory, length: usize) -> bool {
     let mut engine = pair[0].lock();
-    engine.send_at_once(&channel(0, 0, 2), 1, tag, &content(data, length))
+    engine
+        .core
+        .send_at_once(&channel(0, 0, 2), 1, tag, &content(data, length))
         || engine
             .send(&channel(0, 0, 2), 1, tag, Mode::Standard, sending(data, length as u64))
             .expect("nobody is lost")
@@ -136,7 +138,7 @@ fn a_message_that_waits_needs_no_posted_receive() {
             Some(request) => request,
             None => engine.irecv(&of, Some(0), Some(1), receiving(&into, room as u64)),
         };
-        let got = engine.take(request).expect("it was there");
+        let got = engine.core.take(request).expect("it was there");
         assert_eq!((got.tag, got.bytes), (1, length.min(room) as u64));
         assert_eq!(got.error.is_some(), length > room);
         assert_eq!(content(&into, length.min(room)), pattern(2, 200)[..length.min(room)]);
@@ -152,14 +154,14 @@ fn whoever_waits_to_hear_that_a_waiting_message_matched_hears_it() {
         let sent = pair[0].lock().isend(&to, 1, 1, Mode::Synchronous, sending(&data, 8));
         pair[0].lock().progress();
         assert_eq!(receive(&pair, Some(2), &into, 8), Direct::Nothing);
-        assert!(pair[0].lock().take(sent).is_none(), "it has not matched");
+        assert!(pair[0].lock().core.take(sent).is_none(), "it has not matched");
         if blocking {
             assert!(matches!(receive(&pair, Some(1), &into, 8), Direct::Received(_)));
         } else {
             let plain = pair[1].lock().irecv_plainly(&of, 0, Some(1), into.memory(), 8);
-            assert!(plain.is_some_and(|request| pair[1].lock().take(request).is_some()));
+            assert!(plain.is_some_and(|request| pair[1].lock().core.take(request).is_some()));
         }
-        assert!(pair[0].wait(|engine| engine.take(sent)).error.is_none());
+        assert!(pair[0].wait(|engine| engine.core.take(sent)).error.is_none());
     }
 }
 
@@ -173,7 +175,7 @@ fn an_older_receive_comes_first() {
     let data = [memory(&pattern(1, 8)), memory(&pattern(2, 8))];
     assert!(send(&pair, 0, &data[0], 8) && send(&pair, 0, &data[1], 8));
     let direct = receive(&pair, Some(0), &second, 8);
-    assert!(pair[1].lock().take(request).is_some_and(|c| c.error.is_none()));
+    assert!(pair[1].lock().core.take(request).is_some_and(|c| c.error.is_none()));
     assert_eq!(content(&first, 8), pattern(1, 8));
     // Both have come with one look, or the second one waits.
     if direct == Direct::Nothing {
@@ -194,7 +196,7 @@ fn a_message_that_is_read_in_pieces_gets_a_request() {
     let Direct::Posted(request) = receive(&pair, Some(0), &into, 500) else {
         panic!("its memory was asked for")
     };
-    let done = pair[1].wait(|engine| engine.take(request));
+    let done = pair[1].wait(|engine| engine.core.take(request));
     assert_eq!((done.bytes, done.error), (500, None));
     assert_eq!(content(&into, 500), pattern(3, 500));
 }

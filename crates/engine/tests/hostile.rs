@@ -77,7 +77,7 @@ impl Stage {
 
     fn end(&mut self, request: Request) -> Completion {
         for _ in 0..100 {
-            if let Some(completion) = self.engine.take(request) {
+            if let Some(completion) = self.engine.core.take(request) {
                 return completion;
             }
             self.engine.progress();
@@ -172,7 +172,7 @@ fn an_answer_to_a_message_of_another_one_ends_nothing() {
         let token = stage.hear(Peer::new(1), Kind::EagerSync).token;
         stage.say(Peer::new(2), &Header::control(kind, token, 0, 0), &[]);
         stage.engine.progress();
-        assert!(stage.engine.take(send).is_none(), "{kind:?}");
+        assert!(stage.engine.core.take(send).is_none(), "{kind:?}");
         stage.say(Peer::new(1), &Header::control(Kind::Ack, token, 0, 0), &[]);
         assert_eq!(stage.end(send).error, None);
     }
@@ -214,7 +214,7 @@ fn an_answer_that_nobody_waits_for_loses_its_sender() {
     let receive = stage.engine.irecv(&channel, Some(1), None, receiving(&target, 100));
     stage.say(Peer::new(1), &Header::control(Kind::CancelReply, token, 0, 0), &[]);
     assert!(
-        stage.engine.take(receive).is_none(),
+        stage.engine.core.take(receive).is_none(),
         "the answer was late, and that is all"
     );
     stage.say(Peer::new(1), &Header::control(Kind::CancelReply, token, 0, 0), &[]);
@@ -403,10 +403,10 @@ fn a_probe_finds_nothing_that_was_said_in_the_name_of_another_one() {
 /// Engine 0 in the barrier with number 7 of a communicator of all three.
 fn in_a_barrier(stage: &mut Stage) -> Request {
     for what in Operation::ALL {
-        stage.engine.operation(what.name());
+        stage.engine.core.operation(what.name());
     }
     let network = Network::plain(Shape::from_colours(&[Level::Machine], 3, |_, _| 0));
-    let operation = stage.engine.operation(Operation::Barrier.name());
+    let operation = stage.engine.core.operation(Operation::Barrier.name());
     let plan = plan(&Call::new(Operation::Barrier, 0), &network, 0);
     let channel = channel(16, 0, 3);
     let engine = &mut stage.engine;
@@ -447,7 +447,7 @@ fn what_nobody_asked_for_accuses_whoever_says_it() {
         .irecv(&channel(0, 0, 3), Some(1), None, receiving(&target, 8));
     stage.say(Peer::new(1), &gave_up(2), &[]);
     stage.loses(receive, Peer::new(1), "not asked");
-    match stage.engine.take(barrier).map(|done| done.error) {
+    match stage.engine.core.take(barrier).map(|done| done.error) {
         None => {}
         Some(Some(EngineError::PeerLost { peer, .. })) => assert_eq!(peer, Peer::new(1)),
         other => panic!("{other:?}"),

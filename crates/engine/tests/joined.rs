@@ -26,7 +26,7 @@ struct Jobs {
 /// This engine meets the processes of the other job, which are the peers behind its own ones.
 fn meet(engine: &mut Engine, end: Memory) -> u8 {
     let route = engine.add_transport(Box::new(end)).expect("there is room");
-    let job = engine.processes().job("other");
+    let job = engine.core.processes().job("other");
     let met = engine.take_in(Newcomers {
         job,
         ranks: 0..EACH,
@@ -85,7 +85,7 @@ impl Jobs {
             for engine in &mut self.engines {
                 engine.progress();
             }
-            if let Some(done) = self.engine(rank).take(request) {
+            if let Some(done) = self.engine(rank).core.take(request) {
                 return done;
             }
         }
@@ -184,7 +184,7 @@ fn a_transport_that_leaves_gives_its_number_back() {
         let end = end.with_peers_from(Peer::new(2 * EACH + at - 1));
         let engine = jobs.engine(0);
         assert_eq!(engine.add_transport(Box::new(end)), Ok(route));
-        let job = engine.processes().job(&format!("job {at}"));
+        let job = engine.core.processes().job(&format!("job {at}"));
         let met = engine.take_in(Newcomers {
             job,
             ranks: 0..1,

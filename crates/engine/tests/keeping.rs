@@ -73,7 +73,7 @@ fn start(both: &[Arc<Shared>; 2], source: &OwnMemory, target: &OwnMemory, early:
 fn comes_by_itself(shared: &Shared, request: Request) -> bool {
     let since = Instant::now();
     while since.elapsed() < PATIENCE {
-        if shared.lock().test(request).is_some() {
+        if shared.lock().core.test(request).is_some() {
             return true;
         }
         // Longer than between two looks of the keeper: the program is not inside MPI.
@@ -92,7 +92,7 @@ fn a_rendezvous_needs_no_program() {
                 let requests = start(&both, &source, &target, round % 2 == 0);
                 for (shared, request) in both.iter().zip(requests) {
                     assert!(comes_by_itself(shared, request), "round {round}, promised: {promised}");
-                    assert_eq!(shared.lock().take(request).map(|done| done.error), Some(None));
+                    assert_eq!(shared.lock().core.take(request).map(|done| done.error), Some(None));
                 }
                 assert!(content(&target, LENGTH) == pattern(round, LENGTH));
             }
@@ -113,7 +113,7 @@ fn a_keeper_has_nothing_to_do_while_nothing_is_pending() {
         let requests = start(&both, &source, &target, true);
         for (shared, request) in both.iter().zip(requests) {
             assert!(comes_by_itself(shared, request));
-            assert!(shared.lock().take(request).is_some());
+            assert!(shared.lock().core.take(request).is_some());
         }
     });
 }
@@ -129,7 +129,7 @@ fn a_program_that_comes_back_relieves_its_keeper() {
             std::thread::scope(|scope| {
                 for (shared, request) in both.iter().zip(requests) {
                     scope.spawn(move || {
-                        let done = shared.wait(|engine| engine.take(request));
+                        let done = shared.wait(|engine| engine.core.take(request));
                         assert_eq!(done.error, None);
                     });
                 }
@@ -162,7 +162,7 @@ fn who_computes_answers_what_its_machine_expects_and_keepers_may_come_later() {
                 assert!(write(&mut engine, Peer::new(1), ADD, 0, ones).is_ok());
                 let request = flush(&mut engine, Peer::new(1));
                 drop(engine);
-                let done = both[0].wait(|engine| engine.take(request));
+                let done = both[0].wait(|engine| engine.core.take(request));
                 assert_eq!(done.error, None, "round {round}, promised: {promised}");
             }
             let bytes = at(&mut target.lock(), |store, _| content(&store.memory, LENGTH));

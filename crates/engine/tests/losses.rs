@@ -20,7 +20,9 @@ const LOST: Peer = Peer::new(3);
 /// Four processes of a job that goes on.
 fn four() -> World {
     let mut w = world(4, Options::default());
-    w.engines.iter_mut().for_each(|engine| set_goes_on(engine, true));
+    w.engines
+        .iter_mut()
+        .for_each(|engine| set_goes_on(&mut engine.core, true));
     w
 }
 
@@ -61,7 +63,7 @@ fn an_operation_with_a_lost_member_ends_at_all_of_them_also_at_those_that_wait_f
                         Operation::Barrier => Binding::nothing(),
                         _ => Binding::bytes(BoundBuffer::none(), bytes(&targets[me], 64)),
                     };
-                    let name = w.engines[me].operation("test");
+                    let name = w.engines[me].core.operation("test");
                     w.engines[me].start_plan(&channel(0, me as u32, 4), name, 1, plan, binding, None)
                 })
                 .collect();
@@ -71,7 +73,7 @@ fn an_operation_with_a_lost_member_ends_at_all_of_them_also_at_those_that_wait_f
             }
             (0..500).for_each(|_| w.poll());
             for (me, request) in requests.into_iter().enumerate() {
-                let done = w.engines[me].take(request).expect("nobody waits for ever");
+                let done = w.engines[me].core.take(request).expect("nobody waits for ever");
                 assert!(is_lost(done.error.as_ref()), "{operation:?} at {me}: {done:?}");
             }
         }
@@ -84,14 +86,14 @@ fn a_receive_from_anybody_waits_on_until_the_loss_is_acknowledged() {
     let (source, target) = (memory(&pattern(1, 8)), OwnMemory::new(0, 8));
     let here = channel(0, 0, 4);
     let pending = w.engines[0].irecv(&here, None, Some(1), receiving(&target, 8));
-    assert_eq!(doubt(&w.engines[0], pending), None);
+    assert_eq!(doubt(&w.engines[0].core, pending), None);
     w.switch.kill(LOST, "it crashed");
     (0..100).for_each(|_| w.poll());
-    let told = |w: &World| doubt(&w.engines[0], pending);
-    assert!(w.engines[0].test(pending).is_none());
+    let told = |w: &World| doubt(&w.engines[0].core, pending);
+    assert!(w.engines[0].core.test(pending).is_none());
     assert!(matches!(told(&w), Some(EngineError::Pending { peer, .. }) if peer == LOST));
     // Another communicator knows nothing of this one's acknowledgement, and one without the dead is in no doubt.
-    acknowledge(&mut w.engines[0], channel(2, 0, 4).context, 1);
+    acknowledge(&mut w.engines[0].core, channel(2, 0, 4).context, 1);
     assert!(told(&w).is_some());
     let without = Channel {
         members: Members::Range {
@@ -101,8 +103,8 @@ fn a_receive_from_anybody_waits_on_until_the_loss_is_acknowledged() {
         ..channel(4, 0, 3)
     };
     let other = w.engines[0].irecv(&without, None, Some(1), receiving(&target, 8));
-    assert_eq!(doubt(&w.engines[0], other), None);
-    acknowledge(&mut w.engines[0], here.context, 1);
+    assert_eq!(doubt(&w.engines[0].core, other), None);
+    acknowledge(&mut w.engines[0].core, here.context, 1);
     assert_eq!(told(&w), None);
     assert!(
         w.engines[0]
@@ -125,7 +127,9 @@ fn messages_with_the_living_go_on_and_those_with_the_dead_fail_at_once() {
     let vain = w.engines[0].irecv(&here, Some(3), Some(1), receiving(&target, 8));
     w.switch.kill(LOST, "it crashed");
     (0..100).for_each(|_| w.poll());
-    assert!(is_lost(w.engines[0].take(vain).and_then(|done| done.error).as_ref()));
+    assert!(is_lost(
+        w.engines[0].core.take(vain).and_then(|done| done.error).as_ref()
+    ));
     let again = w.engines[0].send(&here, 3, 1, Mode::Standard, sending(&source, 8));
     assert!(is_lost(again.err().as_ref()));
     assert!(is_lost(w.engines[0].iprobe(&here, None, None).err().as_ref()));
@@ -155,5 +159,5 @@ fn a_blocking_receive_from_anybody_fails_and_takes_what_has_come() {
     let vain = shared.receive(&here, None, Some(5), receiving(&target, 8));
     assert!(is_lost(vain.error.as_ref()));
     // Nothing of it is left that could take a message of a later one.
-    assert_eq!(shared.lock().gauges().posted, 0);
+    assert_eq!(shared.lock().core.gauges().posted, 0);
 }

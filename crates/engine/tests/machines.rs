@@ -136,7 +136,7 @@ fn a_receiver_that_does_not_consume_bounds_what_it_keeps_and_messages_go_on() {
         (0..3000).for_each(|_| w.poll());
         let kept = at(&mut w.engines[1], |store, _| store.kept());
         assert!(kept > WINDOW / 4 * 3 && kept <= WINDOW, "{kept}");
-        assert_eq!(w.engines[0].test(over), None);
+        assert_eq!(w.engines[0].core.test(over), None);
         // A message does not wait behind what waits for credit.
         let (source, target) = (memory(&pattern(4, 100)), OwnMemory::new(0, 100));
         let receive = w.engines[1].irecv(&channel(0, 1, 2), Some(0), Some(0), receiving(&target, 100));
@@ -169,7 +169,7 @@ fn frames_of_machines_leave_beside_long_messages() {
     (0..4).for_each(|_| w.poll());
     let request = flush(&mut w.engines[0], Peer::new(1));
     assert_eq!(w.finish(0, request).error, None);
-    assert_eq!(w.engines[0].test(send), None, "the message takes longer");
+    assert_eq!(w.engines[0].core.test(send), None, "the message takes longer");
     assert_eq!((w.finish(0, send).error, w.finish(1, receive).error), (None, None));
     assert!(content(&target, length) == pattern(1, length));
 }

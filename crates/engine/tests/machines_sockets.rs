@@ -47,7 +47,7 @@ fn end(engines: &mut [Engine], request: Request) -> Option<EngineError> {
         engines.iter_mut().for_each(|engine| {
             engine.progress();
         });
-        if let Some(completion) = engines[0].take(request) {
+        if let Some(completion) = engines[0].core.take(request) {
             return completion.error;
         }
         assert!(Instant::now() < end, "not within a minute");

@@ -73,7 +73,7 @@ impl Node {
             for process in &self.processes {
                 process.lock().progress();
             }
-            if let Some(done) = self.processes[of].lock().take(request) {
+            if let Some(done) = self.processes[of].lock().core.take(request) {
                 return done;
             }
         }
@@ -83,10 +83,10 @@ impl Node {
     /// Rank 2 is lost to the others.
     fn lose(&self) {
         for process in &self.processes[..2] {
-            process.lock().accuse(Peer::new(2), "it is no more");
+            process.lock().core.accuse(Peer::new(2), "it is no more");
             process.lock().progress();
             let all = self.channel(0, 3).members;
-            assert!(process.lock().lost_of(&all).is_some());
+            assert!(process.lock().core.lost_of(&all).is_some());
         }
     }
 
@@ -102,7 +102,7 @@ impl Node {
         };
         let begin = |rank: usize| {
             let channel = self.channel(rank as u32, 2);
-            let operation = self.processes[rank].lock().operation("MPI_Barrier");
+            let operation = self.processes[rank].lock().core.operation("MPI_Barrier");
             let call = self.processes[rank].group(&channel, operation, sequence);
             call.start_short(&short())
         };

@@ -51,7 +51,7 @@ fn bytes(memory: &OwnMemory, length: usize) -> Block {
 
 fn start(w: &mut World, me: usize, plan: Box<dyn Plan>, binding: Binding, next: Option<Next>) -> Request {
     let count = w.engines.len() as u32;
-    let operation = w.engines[me].operation("test");
+    let operation = w.engines[me].core.operation("test");
     w.engines[me].start_plan(&channel(0, me as u32, count), operation, 1, plan, binding, next)
 }
 
@@ -89,7 +89,7 @@ fn nothing_begins_on_a_channel_that_was_revoked() {
     let mut w = world(2, Options::default());
     let channel = channel(0, 0, 2);
     channel.special.revoke();
-    let operation = w.engines[0].operation("test");
+    let operation = w.engines[0].core.operation("test");
     let receive = Action::Receive {
         from: 1,
         data: slice(Buffer::Recv, 0, 8),
@@ -134,8 +134,8 @@ fn after_a_loss_who_has_asked_for_a_long_message_waits_for_nobody() {
             ];
             let mut requests = Vec::new();
             for (me, (step, binding)) in sides.into_iter().enumerate() {
-                set_goes_on(&mut w.engines[me], true);
-                let operation = w.engines[me].operation("test");
+                set_goes_on(&mut w.engines[me].core, true);
+                let operation = w.engines[me].core.operation("test");
                 let plan = script(&[], vec![(step, &[])]);
                 let channel = channel(0, me as u32, 3);
                 requests.push(w.engines[me].start_plan(&channel, operation, 1, plan, binding, None));
@@ -438,7 +438,7 @@ fn barriers_of_many_processes_end_together() {
             (0..200).for_each(|_| w.poll());
             for (me, request) in requests.iter().enumerate() {
                 assert!(
-                    request.is_none_or(|r| w.engines[me].test(r).is_none()),
+                    request.is_none_or(|r| w.engines[me].core.test(r).is_none()),
                     "process {me} did not wait for {late}"
                 );
             }
@@ -618,7 +618,7 @@ fn a_lost_member_ends_the_operation() {
     let (mut lost, mut waiting) = (0, 0);
     (0..500).for_each(|_| w.poll());
     for (me, &request) in requests.iter().enumerate() {
-        match w.engines[me].take(request) {
+        match w.engines[me].core.take(request) {
             Some(done) => {
                 assert!(
                     matches!(done.error, Some(EngineError::PeerLost { peer, .. }) if peer == Peer::new(3)),

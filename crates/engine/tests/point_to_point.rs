@@ -38,7 +38,10 @@ fn one_message(options: Options, length: usize, mode: Mode, early: bool, to: u32
     let posted = early.then(|| post(&mut w));
     let sent = w.engines[0].isend(&channel(0, 0, 2), to, 5, mode, sending(&source, length as u64));
     if mode == Mode::Buffered {
-        assert!(w.engines[0].test(sent).is_some(), "a buffered send completes at once");
+        assert!(
+            w.engines[0].core.test(sent).is_some(),
+            "a buffered send completes at once"
+        );
         source.memory().with_mut(0, length, |bytes| bytes.fill(0xee));
     }
     if !early {
@@ -46,7 +49,7 @@ fn one_message(options: Options, length: usize, mode: Mode, early: bool, to: u32
             w.poll();
         }
         assert!(
-            mode != Mode::Synchronous || w.engines[0].test(sent).is_none(),
+            mode != Mode::Synchronous || w.engines[0].core.test(sent).is_none(),
             "complete before it matched"
         );
     }
@@ -245,7 +248,7 @@ fn a_receive_can_be_cancelled_until_it_matches() {
     let completion = w.finish(1, kept);
     assert!(!completion.cancelled && completion.bytes == 8);
     assert_eq!(content(&target, 8), b"12345678");
-    assert!(w.engines[1].take(kept).is_none(), "a stale name names nothing");
+    assert!(w.engines[1].core.take(kept).is_none(), "a stale name names nothing");
 }
 
 #[test]
@@ -330,7 +333,7 @@ fn whoever_waits_for_a_lost_peer_is_told() {
             .is_err()
     );
     assert!(w.engines[0].iprobe(&c, Some(2), None).is_err());
-    assert!(fine.iter().all(|&request| w.engines[0].test(request).is_none()));
+    assert!(fine.iter().all(|&request| w.engines[0].core.test(request).is_none()));
     w.engines[1].isend(&channel(0, 1, 3), 0, 0, Mode::Standard, sending(&source, 8));
     assert_eq!(w.finish(0, fine[0]).error, None);
 }
@@ -347,7 +350,7 @@ fn counters_count_user_messages() {
         w.finish(1, posted);
         w.finish(0, sent);
     }
-    let rows = w.engines[0].tools().counters().rows;
+    let rows = w.engines[0].core.tools().counters().rows;
     assert_eq!(rows.len(), 1);
     assert_eq!(
         (rows[0].0.as_str(), rows[0].1, rows[0].2.messages, rows[0].2.bytes),
@@ -428,7 +431,7 @@ fn random_operations(seed: u64, options: Options) {
     }
     (0..5000).for_each(|_| w.poll());
     for want in &mut wanted {
-        let Some(done) = w.engines[want.at as usize].take(want.request) else {
+        let Some(done) = w.engines[want.at as usize].core.take(want.request) else {
             continue;
         };
         let number = content(&want.memory, 8);
@@ -479,7 +482,7 @@ fn check_ends(w: &World, sent: &[Sent], wanted: &[Wanted]) {
         assert!(matched(number) <= 1, "message {number} was received twice");
         if matched(number) == 1 {
             assert!(
-                w.engines[message.source as usize].test(message.request).is_some(),
+                w.engines[message.source as usize].core.test(message.request).is_some(),
                 "send {number} is not complete"
             );
         } else {

@@ -238,7 +238,7 @@ fn plans_may_work_in_another_form() {
                 };
                 let receive = BoundBuffer::one(block(&target, elements * u64::from(COUNT)));
                 let binding = Binding::bytes(send, receive).in_form(Some(form));
-                let operation = w.engines[me].operation("test");
+                let operation = w.engines[me].core.operation("test");
                 let part = plan(&call, &network, me as u32);
                 let request =
                     w.engines[me].start_plan(&channel(0, me as u32, COUNT), operation, 1, part, binding, None);

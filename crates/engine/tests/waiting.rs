@@ -41,7 +41,7 @@ fn send(shared: &Shared, from: u32, to: u32, tag: i32, bytes: &[u8]) {
         sending(&source, bytes.len() as u64),
     );
     if let Some(request) = sent.expect("nobody is lost") {
-        assert_eq!(shared.wait(|engine| engine.take(request)).error, None);
+        assert_eq!(shared.wait(|engine| engine.core.take(request)).error, None);
     }
 }
 
@@ -53,7 +53,7 @@ fn receive(shared: &Shared, at: u32, from: u32, tag: i32, length: usize) -> Vec<
         Some(tag),
         receiving(&target, length as u64),
     );
-    let done = shared.wait(|engine| engine.take(request));
+    let done = shared.wait(|engine| engine.core.take(request));
     assert_eq!((done.bytes, done.error), (length as u64, None));
     content(&target, length)
 }
@@ -138,15 +138,15 @@ fn a_request_completed_by_another_thread_wakes_its_waiter() {
         },
     )
     .remove(0);
-    let request = shared.lock().user_request();
+    let request = shared.lock().core.user_request();
     std::thread::scope(|scope| {
-        let waiter = scope.spawn(|| shared.wait(|engine| engine.take(request)));
+        let waiter = scope.spawn(|| shared.wait(|engine| engine.core.take(request)));
         std::thread::sleep(Duration::from_millis(20));
         let completion = isthmus_engine::Completion {
             bytes: 7,
             ..Default::default()
         };
-        shared.lock().complete_user(request, completion);
+        shared.lock().core.complete_user(request, completion);
         assert_eq!(waiter.join().expect("the waiter").bytes, 7);
     });
 }
@@ -180,7 +180,7 @@ fn a_transports_thread_makes_progress() {
                 }
             });
         }
-        let complete = |engine: &Engine, request| engine.test(request).is_some();
+        let complete = |engine: &Engine, request| engine.core.test(request).is_some();
         while !(complete(&both[0].lock(), sent) && complete(&both[1].lock(), posted)) {
             std::thread::yield_now();
         }
@@ -212,7 +212,7 @@ fn others_are_served_beside_another_wait() {
                 send(sender, 0, 1, 0, &pattern(1, 300_000));
                 sender.wait(|engine| engine.close().then_some(()));
                 // The last frame has left and may not be there yet.
-                while receiver.lock().test(posted).is_none() {
+                while receiver.lock().core.test(posted).is_none() {
                     std::thread::yield_now();
                 }
                 done.write_all(&[1]).expect("somebody reads");
@@ -239,11 +239,19 @@ fn what_somebody_sent_before_it_was_gone_is_received() {
         both[0]
             .lock()
             .lose_peers([Peer::new(1)], "rank 1 was killed by signal 9");
-        assert_eq!(both[0].wait(|engine| engine.take(posted)).error, None, "posted before");
+        assert_eq!(
+            both[0].wait(|engine| engine.core.take(posted)).error,
+            None,
+            "posted before"
+        );
         let late = both[0].lock().irecv(&here, Some(1), Some(2), receiving(&target, 8));
-        assert_eq!(both[0].wait(|engine| engine.take(late)).error, None, "it had arrived");
+        assert_eq!(
+            both[0].wait(|engine| engine.core.take(late)).error,
+            None,
+            "it had arrived"
+        );
         let vain = both[0].lock().irecv(&here, Some(1), Some(3), receiving(&target, 8));
-        assert_eq!(both[0].wait(|engine| engine.take(vain)).error, killed());
+        assert_eq!(both[0].wait(|engine| engine.core.take(vain)).error, killed());
     }
 }
 
@@ -278,7 +286,7 @@ fn what_was_read_before_somebody_listens_is_heard() {
             engine.lose_peers([Peer::new(1)], "rank 1 was killed by signal 9");
             true
         });
-        assert_eq!(both[0].wait(|engine| engine.take(posted)).error, killed());
+        assert_eq!(both[0].wait(|engine| engine.core.take(posted)).error, killed());
     }
 }
 
@@ -302,13 +310,17 @@ fn who_waits_or_tests_in_vain_hears_that_others_are_gone() {
         let (first, second) = (post(1), post(2));
         let _ours = tell(&both[0], heard.clone());
         assert_eq!(
-            both[0].wait(|engine| engine.take(first)).error,
+            both[0].wait(|engine| engine.core.take(first)).error,
             killed(),
             "in its sleep"
         );
-        assert_eq!(both[0].wait(|engine| engine.take(second)).error, killed());
+        assert_eq!(both[0].wait(|engine| engine.core.take(second)).error, killed());
         let third = post(3);
-        assert_eq!(both[0].wait(|engine| engine.take(third)).error, killed(), "at once");
+        assert_eq!(
+            both[0].wait(|engine| engine.core.take(third)).error,
+            killed(),
+            "at once"
+        );
         let again = both[0].lock().send(&here, 1, 1, Mode::Standard, sending(&target, 8));
         assert_eq!(again.err(), killed());
         assert_eq!(
@@ -331,7 +343,7 @@ fn a_loop_that_never_waits_hears_it_too() {
         let error = loop {
             let mut engine = both[0].lock();
             engine.progress();
-            if let Some(completion) = engine.take(request) {
+            if let Some(completion) = engine.core.take(request) {
                 break completion.error;
             }
             drop(engine);
@@ -364,7 +376,7 @@ fn what_a_thread_waits_for_is_told_although_it_wakes_again_and_again() {
                     .lock()
                     .irecv(&channel(0, 0, 2), Some(0), Some(9), receiving(&target, 8));
                 send(&both[0], 0, 0, 9, &pattern(2, 8));
-                assert_eq!(both[0].wait(|engine| engine.take(request)).error, None);
+                assert_eq!(both[0].wait(|engine| engine.core.take(request)).error, None);
                 std::thread::sleep(Duration::from_millis(20));
             }
         });

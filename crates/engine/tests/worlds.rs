@@ -60,7 +60,7 @@ fn join(engine: &mut Engine, process: u32, end: Memory) -> (Job, Peer) {
     let route = engine
         .add_transport(Box::new(end.with_peers_from(first)))
         .expect("there is room");
-    let job = engine.processes().job("other");
+    let job = engine.core.processes().job("other");
     let met = engine.take_in(newcomers(job, 0..SIZE, Some(rank_in_other(process)), route));
     assert_eq!(met, Ok(first), "the next numbers");
     (job, first)
@@ -120,7 +120,7 @@ fn start_bcast(engine: &mut Engine, channel: &Channel, data: &OwnMemory) -> Requ
     let network = Network::plain(Shape::from_colours(&levels[..], SIZE, |rank, _| rank));
     let block = Block::writing(data.memory(), &Datatype::of(Basic::Byte), 8).expect("a block");
     let binding = Binding::bytes(BoundBuffer::none(), BoundBuffer::one(block));
-    let operation = engine.operation("test");
+    let operation = engine.core.operation("test");
     let plan = plan(&call, &network, channel.rank);
     engine.start_plan(channel, operation, 1, plan, binding, None)
 }
@@ -286,7 +286,7 @@ fn a_process_is_taken_in_while_messages_are_under_way() {
         new.progress();
         w.all.poll();
     }
-    assert_eq!(new.take(said).map(|done| done.error), Some(None));
+    assert_eq!(new.core.take(said).map(|done| done.error), Some(None));
     assert_eq!(w.finish(0, heard).error, None);
     assert_eq!(content(&answer, 5), b"hello");
     assert_eq!(w.finish(2, received).error, None);
@@ -320,7 +320,7 @@ fn the_loss_of_one_world_leaves_the_other_usable() {
     );
     let text = lost.map(|error| error.to_string()).unwrap_or_default();
     assert!(text.contains("of the job other"), "{text}");
-    assert!(w.engine(0).test(here).is_none(), "it may still come");
+    assert!(w.engine(0).core.test(here).is_none(), "it may still come");
     let (own, data) = (w.own(1), memory(b"x"));
     let sent = w.engine(1).isend(&own, 0, 3, Mode::Standard, sending(&data, 1));
     assert_eq!(w.finish(0, here).error, None);

@@ -33,7 +33,7 @@ impl Splits {
     /// Lets an operation that could not begin here tell the others so.
     pub(crate) fn refuse(&self, world: &World, request: Request) {
         let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
-        refused.retain(|request| world.engine().lock().take(*request).is_none());
+        refused.retain(|request| world.engine().lock().core.take(*request).is_none());
         refused.push(request);
     }
 

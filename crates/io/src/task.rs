@@ -415,7 +415,7 @@ impl Driver {
 
 impl Activity<Engine> for Driver {
     fn advance(&mut self, engine: &mut Engine) -> Option<Completion> {
-        self.go_on(engine).map(completion)
+        self.go_on(&mut engine.core).map(completion)
     }
 
     fn calls_user(&self) -> bool {
@@ -477,10 +477,12 @@ pub(crate) fn run(world: &'static World, channel: &Channel, operation: impl FnOn
         // What changes from now on is news.
         driver.post.lock().changed = false;
         if let Some(done) = driver.poll() {
-            driver.abandon(&mut world.engine().lock());
+            driver.abandon(&mut world.engine().lock().core);
             return done;
         }
-        world.engine().wait(|engine| driver.exchange(engine).then_some(()));
+        world
+            .engine()
+            .wait(|engine| driver.exchange(&mut engine.core).then_some(()));
     }
 }
 

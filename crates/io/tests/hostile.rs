@@ -257,7 +257,7 @@ impl Stage {
         let buffer = ReceiveBuffer::contiguous(memory.memory(), 0, 8);
         let engine = self.world.engine();
         let request = engine.lock().irecv(&channel, Some(liar.number()), Some(77), buffer);
-        let done = self.until("it is lost", |stage| stage.world.engine().lock().take(request));
+        let done = self.until("it is lost", |stage| stage.world.engine().lock().core.take(request));
         match done.error {
             Some(EngineError::PeerLost { peer, reason, .. }) => {
                 assert_eq!(peer, liar);

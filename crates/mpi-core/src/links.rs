@@ -100,7 +100,7 @@ impl World {
 fn pace_by(world: &World, known: &Arc<Known>) {
     let (topology, known) = (world.shared_topology(), known.clone());
     let (me, first) = (topology.clusters_of(world.rank())[0], world.peer(0));
-    world.engine().lock().know_rates(
+    world.engine().lock().core.know_rates(
         &(Arc::new(move |peer: Peer| {
             let rank = peer.index_from(first) as u32;
             let area = topology.clusters_of((rank < topology.size()).then_some(rank)?)[0];

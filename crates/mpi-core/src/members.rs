@@ -44,17 +44,17 @@ pub fn meet(world: &World, comm: &Comm) -> Result<()> {
 /// The same, or until one of them is lost: then it is the error, and nobody waits for anybody.
 pub fn meet_or_lose(world: &World, comm: &Comm) -> Result<()> {
     let members = &comm.channel().members;
-    if let Some(lost) = world.engine().lock().lost_of(members) {
+    if let Some(lost) = world.engine().lock().core.lost_of(members) {
         return Err((&lost).into());
     }
     let Performed::Started(request) = come(world, comm, Form::Nonblocking)? else {
         return Ok(());
     };
     let lost = world.engine().wait(|engine| {
-        if engine.test(request).is_some() {
+        if engine.core.test(request).is_some() {
             return Some(None);
         }
-        engine.lost_of(members).map(Some)
+        engine.core.lost_of(members).map(Some)
     });
     match lost {
         None => world.wait(request).map(drop),

@@ -149,7 +149,7 @@ impl Planned {
             }
         };
         let mut engine = world.engine().lock();
-        engine.called(operation);
+        engine.core.called(operation);
         let channel = own.as_ref().or_else(|| comm.nodes.channel(steps));
         let channel = channel.unwrap_or_else(|| comm.channel());
         let before = engine.turns(channel).taken();

@@ -281,7 +281,7 @@ impl World {
 
     /// Waits until a request is complete.
     pub fn wait(&self, request: Request) -> Result<Completion> {
-        let completion = self.engine.wait(|engine| engine.take(request));
+        let completion = self.engine.wait(|engine| engine.core.take(request));
         match &completion.error {
             Some(error) => Err(error.into()),
             None => Ok(completion),
@@ -335,7 +335,7 @@ pub enum WindowCount {
 
 /// How what is counted of windows is called.
 pub fn window_operation(engine: &mut Engine, what: WindowCount) -> Operation {
-    engine.operation(WINDOWS[what as usize])
+    engine.core.operation(WINDOWS[what as usize])
 }
 
 macro_rules! names {
@@ -410,13 +410,13 @@ impl Operations {
         let mut collective = [Operation::POINT_TO_POINT; NAMES.len()];
         let mut making = collective;
         for (operation, name, call) in NAMES {
-            collective[operation as usize] = engine.operation(name);
-            making[operation as usize] = engine.operation(call);
+            collective[operation as usize] = engine.core.operation(name);
+            making[operation as usize] = engine.core.operation(call);
         }
-        let [agreement, exchange] = [AGREEMENT, EXCHANGE].map(|name| engine.operation(name));
+        let [agreement, exchange] = [AGREEMENT, EXCHANGE].map(|name| engine.core.operation(name));
         // All processes name everything in one order.
         for name in WINDOWS {
-            engine.operation(name);
+            engine.core.operation(name);
         }
         Self {
             collective,

@@ -113,7 +113,7 @@ fn what_is_pending_ends_at_all_members_and_other_communicators_stay() {
             abi::MPIX_ERR_REVOKED
         );
     }
-    assert!(!own.is_revoked() && worlds[0].engine().lock().test(kept).is_none());
+    assert!(!own.is_revoked() && worlds[0].engine().lock().core.test(kept).is_none());
 }
 
 #[test]
@@ -142,11 +142,11 @@ fn who_is_no_member_revokes_nothing_and_is_lost() {
     };
     // One that nobody has is only remembered.
     tell(1, 1 << 20);
-    assert!(losses(&worlds[0].engine().lock()).is_empty());
+    assert!(losses(&worlds[0].engine().lock().core).is_empty());
     tell(1, own.context().number().into());
-    assert_eq!(losses(&worlds[0].engine().lock()), [Peer::new(1)]);
+    assert_eq!(losses(&worlds[0].engine().lock().core), [Peer::new(1)]);
     tell(2, u64::MAX);
-    assert_eq!(losses(&worlds[0].engine().lock()), [Peer::new(1), Peer::new(2)]);
+    assert_eq!(losses(&worlds[0].engine().lock().core), [Peer::new(1), Peer::new(2)]);
     assert!(!own.is_revoked() && !comms[0].is_revoked());
 }
 

@@ -210,7 +210,7 @@ fn together(
         // Not at the root it is not looked at.
         None => joining::join(world, comm, root, || {
             let children = outcome.world.unwrap_or_default();
-            let awaited = |engine: &mut Engine| match engine.lost_of(&comm.channel().members) {
+            let awaited = |engine: &mut Engine| match engine.core.lost_of(&comm.channel().members) {
                 Some(lost) => Err((&lost).into()),
                 None => outcome.lives(world),
             };
@@ -397,7 +397,7 @@ pub(crate) fn meet_parents(running: &'static Running, comm_world: &Comm) -> Resu
     let met = match port == THROUGH_LAUNCHER {
         true => joining::join(world, comm_world, 0, || {
             Through::launcher(running, joining::name(world).world, |engine: &mut Engine| {
-                let lost = engine.lost_of(&comm_world.channel().members);
+                let lost = engine.core.lost_of(&comm_world.channel().members);
                 lost.map_or(Ok(()), |lost| Err((&lost).into()))
             })
         }),
@@ -410,7 +410,7 @@ pub(crate) fn meet_parents(running: &'static Running, comm_world: &Comm) -> Resu
             apart::begin();
         }
         // One of the two groups has lost somebody, which is no reason to end what goes on.
-        Err(error) if goes_on(&world.engine().lock()) => process::end_alone(&format!(
+        Err(error) if goes_on(&world.engine().lock().core) => process::end_alone(&format!(
             "this process ends, since it cannot meet those that have spawned it: {error}"
         )),
         Err(error) => return Err(error),

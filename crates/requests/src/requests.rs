@@ -69,7 +69,7 @@ impl Requests {
         if wait && ran() == 0 {
             let everybody = joining::connected(world);
             world.engine().wait(|engine| match ran() {
-                0 => engine.lost_of(&everybody).map(|lost| Err(Error::from(&lost))),
+                0 => engine.core.lost_of(&everybody).map(|lost| Err(Error::from(&lost))),
                 _ => Some(Ok(())),
             })?;
         }

@@ -91,7 +91,7 @@ fn do_one(desk: &Arc<Desk>, world: &World, peer: Peer, mut ready: Ready) {
 
 pub(crate) fn send_out(desk: &Desk, world: &World) {
     let mut engine = world.engine().lock();
-    desk.send_out(&mut engine);
+    desk.send_out(&mut engine.core);
     // What leaves later is on its way now.
     with_port(&mut engine, protocol::REQUESTS, |_| ());
 }

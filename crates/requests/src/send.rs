@@ -78,7 +78,7 @@ impl Requests {
             target: to.target,
             data,
         };
-        let sent = desk.post(&mut desk.lock(), &mut engine, to.peer, posted);
+        let sent = desk.post(&mut desk.lock(), &mut engine.core, to.peer, posted);
         with_port(&mut engine, protocol::REQUESTS, |_| ());
         drop(engine);
         world.engine().watch();
@@ -113,7 +113,7 @@ impl Requests {
                 target: to.target,
                 data,
             };
-            let posted = desk.post(&mut state, &mut engine, to.peer, posted);
+            let posted = desk.post(&mut state, &mut engine.core, to.peer, posted);
             if posted.is_err() {
                 state.asked.remove(&question);
             }
@@ -130,7 +130,7 @@ impl Requests {
         let request = {
             let mut engine = world.engine().lock();
             begin(&mut engine);
-            count(&mut engine, "request-flush", peer, 0);
+            count(&mut engine.core, "request-flush", peer, 0);
             let request = with_port(&mut engine, protocol::ANSWERS, |port| port.request());
             let posted = {
                 let mut state = desk.lock();
@@ -144,10 +144,15 @@ impl Requests {
                 });
                 let posted = match desk.me().is_some_and(|(me, _)| me == peer) {
                     true => {
-                        state.flush_own(&mut engine, peer, question);
+                        state.flush_own(&mut engine.core, peer, question);
                         Ok(())
                     }
-                    false => state.send(&mut engine, peer, header(What::Flush.tag(0), question, 0), Vec::new()),
+                    false => state.send(
+                        &mut engine.core,
+                        peer,
+                        header(What::Flush.tag(0), question, 0),
+                        Vec::new(),
+                    ),
                 };
                 if posted.is_err() {
                     state.asked.remove(&question);
@@ -197,7 +202,7 @@ fn finish(
             with_port(engine, protocol::ANSWERS, |port| {
                 port.complete(request, Default::default())
             });
-            engine.take(request);
+            engine.core.take(request);
             Err((&error).into())
         }
     }

@@ -181,7 +181,7 @@ fn ask(from: (&Requests, &World), peer: Peer, name: &str, target: Option<Target>
 }
 
 fn ended(world: &World, request: Request) -> Option<Completion> {
-    world.engine().lock().take(request)
+    world.engine().lock().core.take(request)
 }
 
 #[test]

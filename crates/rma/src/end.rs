@@ -20,7 +20,7 @@ impl Window {
         far::close(self, met.is_err());
         self.counted.report(&mut self.world.engine().lock());
         let members = &self.comm.channel().members;
-        match self.world.engine().lock().lost_of(members) {
+        match self.world.engine().lock().core.lost_of(members) {
             Some(_) => Ok(()),
             None => met,
         }

@@ -147,18 +147,18 @@ impl Window {
         {
             let mut engine = self.world.engine().lock();
             engine.progress();
-            expected.retain_mut(|word| match engine.test(word.request) {
+            expected.retain_mut(|word| match engine.core.test(word.request) {
                 None => true,
                 Some(completion) if completion.error.is_none() => {
                     let over = far::has_done_of(self, &mut engine, word.rank, told(word));
                     if over {
-                        engine.take(word.request);
+                        engine.core.take(word.request);
                     }
                     !over
                 }
                 Some(completion) => {
                     result = done(completion);
-                    engine.take(word.request);
+                    engine.core.take(word.request);
                     false
                 }
             });

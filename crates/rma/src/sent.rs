@@ -7,7 +7,7 @@ use std::sync::Arc;
 use isthmus_core::comm::Near;
 
 use crate::counts::Counts;
-use crate::types::Told;
+use crate::types::TypesAtTarget;
 
 /// What a process knows of a window that has members on other nodes.
 pub(crate) struct Far {
@@ -44,7 +44,7 @@ pub(crate) struct Sent {
     pub(crate) settling: BTreeMap<u32, u32>,
     pub(crate) counts: Counts,
     /// Datatypes that they keep.
-    pub(crate) types: BTreeMap<u32, Told>,
+    pub(crate) types: BTreeMap<u32, TypesAtTarget>,
 }
 
 impl Sent {

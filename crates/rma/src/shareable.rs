@@ -26,7 +26,7 @@ pub struct Place {
 }
 
 /// What is known of the part of another process of this node that may be mapped here.
-pub(crate) enum Known {
+pub(crate) enum Mapping {
     /// So many operations went there.
     Used(u32),
     Mapped(Arc<dyn SharedMemory>),

@@ -14,7 +14,7 @@ use crate::attach::{check_attached, own_region};
 use crate::data::{TargetData, When};
 use crate::error::unreached;
 use crate::pscw::await_post;
-use crate::shareable::Known;
+use crate::shareable::Mapping;
 use crate::spot::{Spot, Target};
 use crate::window::{Flavor, Window, form_of, locked};
 
@@ -129,11 +129,11 @@ const FIRST: u32 = 8;
 
 /// The part of another process of this node, if it has brought memory that can be mapped here, and is worth that.
 fn brought(window: &Window, rank: u32) -> Option<Arc<dyn SharedMemory>> {
-    match locked(&window.seldom.mapped).entry(rank).or_insert(Known::Used(0)) {
-        Known::Mapped(memory) => return Some(memory.clone()),
-        Known::Apart => return None,
-        Known::Used(FIRST) => {}
-        Known::Used(times) => {
+    match locked(&window.seldom.mapped).entry(rank).or_insert(Mapping::Used(0)) {
+        Mapping::Mapped(memory) => return Some(memory.clone()),
+        Mapping::Apart => return None,
+        Mapping::Used(FIRST) => {}
+        Mapping::Used(times) => {
             *times += 1;
             return None;
         }
@@ -149,10 +149,10 @@ fn brought(window: &Window, rank: u32) -> Option<Arc<dyn SharedMemory>> {
         let mut engine = window.world.engine().lock();
         engine.slabs().sharing()?.open_part(number, skip, bytes).ok()
     });
-    let known = opened.clone().map_or(Known::Apart, Known::Mapped);
+    let known = opened.clone().map_or(Mapping::Apart, Mapping::Mapped);
     // Another thread may operate on what it has mapped.
-    match locked(&window.seldom.mapped).entry(rank).or_insert(Known::Apart) {
-        Known::Mapped(memory) => Some(memory.clone()),
+    match locked(&window.seldom.mapped).entry(rank).or_insert(Mapping::Apart) {
+        Mapping::Mapped(memory) => Some(memory.clone()),
         entry => {
             *entry = known;
             opened
@@ -173,7 +173,7 @@ pub(crate) fn at_hand(window: &Window, rank: u32, start: u64, length: u64) -> Op
     }
     let known = locked(&window.seldom.made()?.mapped);
     match known.get(&rank)? {
-        Known::Mapped(memory) => Some(memory.memory().part(from, length)),
+        Mapping::Mapped(memory) => Some(memory.memory().part(from, length)),
         _ => None,
     }
 }

@@ -9,7 +9,7 @@ use isthmus_wire::rma::{MOST_TYPE_BYTES, MOST_TYPES};
 
 /// What an origin knows of the types that a target keeps.
 #[derive(Default)]
-pub(crate) struct Told {
+pub(crate) struct TypesAtTarget {
     /// By number, from 1 on, with their descriptions.
     known: Vec<(Datatype, Box<[u8]>)>,
     /// The one that makes room next.
@@ -24,7 +24,7 @@ pub(crate) struct Name {
     pub(crate) described: Box<[u8]>,
 }
 
-impl Told {
+impl TypesAtTarget {
     /// How an operation names a type.
     pub(crate) fn name(&mut self, datatype: &Datatype) -> Result<Name> {
         let named = |at: usize| Name {
@@ -63,9 +63,9 @@ impl Told {
 
 /// The types of an origin at a target, with the bytes of their descriptions.
 #[derive(Default)]
-pub(crate) struct Kept(Vec<Option<(Datatype, usize)>>);
+pub(crate) struct TypesOfOrigin(Vec<Option<(Datatype, usize)>>);
 
-impl Kept {
+impl TypesOfOrigin {
     /// The type that an operation names; an error: no honest process names it so.
     pub(crate) fn find(&mut self, number: u16, bytes: &[u8]) -> std::result::Result<Datatype, &'static str> {
         let place = usize::from(number).checked_sub(1);
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn a_type_is_described_once_and_old_ones_make_room() {
-        let (mut told, mut kept) = (Told::default(), Kept::default());
+        let (mut told, mut kept) = (TypesAtTarget::default(), TypesOfOrigin::default());
         let byte = Datatype::of(Basic::Byte);
         let all: Vec<_> = (0..20)
             .map(|length| Datatype::vector(3, 1 + length, 40, &byte).expect("a type"))
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn long_descriptions_are_kept_within_their_bound() {
-        let (mut told, mut kept) = (Told::default(), Kept::default());
+        let (mut told, mut kept) = (TypesAtTarget::default(), TypesOfOrigin::default());
         let byte = Datatype::of(Basic::Byte);
         let long = |seed: i64| {
             let places: Vec<i64> = (0..40_000).map(|at| 3 * at + seed).collect();
@@ -143,6 +143,6 @@ mod tests {
             (1..=MOST_TYPES).any(|number| kept.find(number, &bytes).is_err()),
             "a liar"
         );
-        assert!(Kept::default().find(1, &[]).is_err() && Kept::default().find(0, &[]).is_err());
+        assert!(TypesOfOrigin::default().find(1, &[]).is_err() && TypesOfOrigin::default().find(0, &[]).is_err());
     }
 }

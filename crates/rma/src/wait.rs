@@ -87,6 +87,7 @@ fn in_vain<T>(
             engine.progress();
             let members = &comm.channel().members;
             engine
+                .core
                 .lost_of(members)
                 .map(|error| (error, lost_among(&mut engine, members)))
         };

@@ -24,7 +24,7 @@ use crate::partners::Partners;
 use crate::parts::{Part, Parts};
 use crate::regions::Attached;
 use crate::sent::{Far, Sent};
-use crate::shareable::Known;
+use crate::shareable::Mapping;
 use crate::store::Store;
 
 /// How a window was made.
@@ -126,7 +126,7 @@ pub(crate) struct Seldom {
     /// How the memory of others is reached that the window has not brought: of those that were asked for.
     pub(crate) reaches: Mutex<BTreeMap<u32, Arc<dyn Reach>>>,
     /// What of it is mapped here.
-    pub(crate) mapped: Mutex<BTreeMap<u32, Known>>,
+    pub(crate) mapped: Mutex<BTreeMap<u32, Mapping>>,
     pub(crate) attached: Attached,
     pub(crate) partners: Partners,
     pub(crate) hints: Mutex<Hints>,

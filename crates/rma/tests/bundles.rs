@@ -23,7 +23,7 @@ fn stage(flavor: Flavor, form: Representation) -> Stage {
 
 /// Operations that this process has sent together, and their bytes.
 fn bundled(world: &World) -> (u64, u64) {
-    let rows = world.engine().lock().tools().counters().rows;
+    let rows = world.engine().lock().core.tools().counters().rows;
     let all = rows.iter().filter(|(name, ..)| name == "window-bundled");
     all.fold((0, 0), |sum, (.., counted)| {
         (sum.0 + counted.messages, sum.1 + counted.bytes)

@@ -144,7 +144,7 @@ fn an_operation_with_a_request_does_not_wait_for_the_lock_of_its_target() {
             datatype: &bytes,
         };
         let put = other.put(&source, &place, When::Locked).expect("begun");
-        assert!(there.engine().lock().test(wanted).is_none());
+        assert!(there.engine().lock().core.test(wanted).is_none());
         meet(there);
         there.wait(wanted).expect("got");
         assert_eq!(got.content(), 5_i64.to_ne_bytes());

@@ -45,7 +45,11 @@ impl Stage {
 
     fn is_told(&self, rank: usize) -> bool {
         let members = isthmus_core::comm::of_world(self.worlds[rank]);
-        let lost = self.worlds[rank].engine().lock().lost_of(&members.channel().members);
+        let lost = self.worlds[rank]
+            .engine()
+            .lock()
+            .core
+            .lost_of(&members.channel().members);
         lost.is_some()
     }
 }

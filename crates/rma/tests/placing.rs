@@ -27,7 +27,7 @@ fn stage(bytes: usize, form: Representation) -> Stage {
 
 /// Bytes that this process has found in their place.
 fn placed(world: &World) -> u64 {
-    let rows = world.engine().lock().tools().counters().rows;
+    let rows = world.engine().lock().core.tools().counters().rows;
     let placed = rows.iter().filter(|(name, ..)| name == "window-placed");
     placed.map(|(.., counted)| counted.bytes).sum()
 }

@@ -14,7 +14,7 @@ use isthmus_transport::memory::Options;
 
 /// Questions that a process has asked.
 fn questions(world: &World) -> u64 {
-    let rows = world.engine().lock().tools().counters().rows;
+    let rows = world.engine().lock().core.tools().counters().rows;
     let waits = rows.iter().filter(|(name, ..)| name == "window-wait");
     waits.map(|(.., counted)| counted.messages).sum()
 }

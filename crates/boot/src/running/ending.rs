@@ -31,7 +31,7 @@ impl Running {
             let _ = keeper.join();
         }
         engine.wait(|engine| engine.settle().then_some(()));
-        let mut counters = engine.lock().tools().counters();
+        let mut counters = engine.lock().core.tools().counters();
         counters.links = self.world().measured_in_all();
         (counters.choices, counters.files) = (self.world().choices(), files());
         let summary = |prober: &Prober| traffic::summary(prober.traffic(), self.world());
@@ -53,7 +53,7 @@ impl Running {
         }
         self.forget_unreceived(end);
         engine.wait(|engine| engine.close().then_some(()));
-        engine.lock().finish();
+        engine.lock().core.finish();
         Ok(())
     }
 
@@ -61,7 +61,7 @@ impl Running {
     pub fn give_memory_back(&self) {
         let engine = self.world().engine();
         engine.wait(|engine| engine.is_flushed(true).then_some(()));
-        engine.lock().keep_unanswered(true);
+        engine.lock().core.keep_unanswered(true);
     }
 
     /// Between two uses of MPI, and before the end of a program that has used sessions: what was sent has left. Whoever
@@ -78,7 +78,7 @@ impl Running {
             }
             // A vendor MPI has the program's memory until it says otherwise.
             if Instant::now() >= until && engine.is_flushed(true) {
-                engine.keep_unanswered(false);
+                engine.core.keep_unanswered(false);
                 return;
             }
             drop(engine);
@@ -95,11 +95,11 @@ impl Running {
             let mut engine = engine.lock();
             engine.progress();
             let unreceived = unreceived(&engine);
-            if unreceived.is_none() && engine.gauges().sends == 0 {
+            if unreceived.is_none() && engine.core.gauges().sends == 0 {
                 return;
             }
             if Instant::now() >= until {
-                engine.give_up_sends();
+                engine.core.give_up_sends();
                 drop(engine);
                 if let Some(unreceived) = unreceived {
                     let name = &self.name;

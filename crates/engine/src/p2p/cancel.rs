@@ -31,7 +31,7 @@ use crate::p2p::message::Content;
 use crate::p2p::queue::{control, queue};
 use crate::p2p::receive::deliver;
 use crate::p2p::state::{arrive, lied, settle, withdraw};
-use crate::p2p::{Asked, SendStage, State, Task};
+use crate::p2p::{AskedBack, SendStage, State, Task};
 use crate::{Request, Sent};
 
 /// How long an answer is waited for: a receiver that is inside MPI gives it in microseconds, and has to get a core
@@ -384,7 +384,7 @@ impl Content {
     }
 }
 
-impl Asked {
+impl AskedBack {
     /// No request waits for an answer.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {

@@ -84,7 +84,7 @@ pub struct State {
     /// Those that are asked back, and the requests that wait for the answers.
     recalls: FxHashMap<u64, u32>,
     unanswered: Unanswered,
-    asked: Asked,
+    asked: AskedBack,
     /// Taken off the queue by improbe.
     taken: Vec<Option<(Envelope, Message)>>,
     outgoing: FxHashMap<Peer, Outgoing>,
@@ -126,7 +126,7 @@ pub(crate) struct Message {
 
 /// Messages that are asked back.
 #[derive(Debug, Default)]
-pub(crate) struct Asked {
+pub(crate) struct AskedBack {
     /// Until when requests wait for answers.
     until: Vec<(Instant, Request)>,
     /// Receiver and token of messages whose senders did not wait for the answer.

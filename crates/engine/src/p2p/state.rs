@@ -23,7 +23,7 @@ use crate::p2p::conversion::{Origin, convert, prepare};
 use crate::p2p::direct::Expected;
 use crate::p2p::message::{Content, is_synchronous};
 use crate::p2p::queue::chunk;
-use crate::p2p::{Asked, ReceiveStage, State, Task};
+use crate::p2p::{AskedBack, ReceiveStage, State, Task};
 use crate::tools::Tools;
 use crate::{Channel, EngineError, Gauges, Tuning};
 
@@ -129,7 +129,7 @@ impl State {
 
     /// Messages that are asked back.
     #[inline(always)]
-    pub(crate) fn asked(&self) -> &Asked {
+    pub(crate) fn asked(&self) -> &AskedBack {
         &self.asked
     }
 

@@ -76,7 +76,7 @@ impl Keeper {
     #[cold]
     pub(super) fn relieve(&self, inner: &mut Inner) {
         inner.kept = false;
-        inner.engine.disarm();
+        inner.engine.core.disarm();
         self.bell.ring();
     }
 }

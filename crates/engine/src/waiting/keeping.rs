@@ -135,7 +135,7 @@ fn look(shared: &Shared, last: &mut Last) -> Found {
         return Found::Busy;
     }
     if std::mem::take(&mut inner.kept) {
-        inner.engine.disarm();
+        inner.engine.core.disarm();
     }
     let entered = std::mem::replace(&mut last.entries, inner.entries) != inner.entries;
     last.expects = expects(&inner.engine);
@@ -150,7 +150,7 @@ fn look(shared: &Shared, last: &mut Last) -> Found {
     if !needs_progress(&inner.engine) {
         return Found::Nothing;
     }
-    if !inner.engine.rings() {
+    if !inner.engine.core.rings() {
         // Nobody will wake the keeper: it looks again.
         return Found::Busy;
     }
@@ -158,6 +158,6 @@ fn look(shared: &Shared, last: &mut Last) -> Found {
     if inner.kept {
         return Found::Armed;
     }
-    inner.engine.disarm();
+    inner.engine.core.disarm();
     Found::More
 }

@@ -191,7 +191,7 @@ impl Shared {
     }
 
     fn with(engine: Engine, policy: Policy, lock: impl FnOnce(Inner) -> Lock<Inner>) -> Self {
-        let pace = Pace::new(engine.tuning(), neighbours(&engine.core.transports));
+        let pace = Pace::new(engine.core.tuning(), neighbours(&engine.core.transports));
         let callbacks = engine.core.state.callbacks().clone();
         let inner = Inner::new(engine, policy.guests, pace.patience());
         Self {
@@ -231,7 +231,7 @@ impl Shared {
 
     /// What waits are called from now on: the MPI function that the calling thread is in. Time is counted from then on.
     pub fn name_waits(&self, call: fn() -> &'static str) {
-        let waited = self.lock().tools().name_waits(call);
+        let waited = self.lock().core.tools().name_waits(call);
         self.reports.count(waited);
     }
 
@@ -310,7 +310,7 @@ impl Shared {
 
     #[inline(never)]
     fn completion(&self, guard: Guard<'_>, request: Request) -> Completion {
-        self.wait_on(guard, |engine| engine.take(request))
+        self.wait_on(guard, |engine| engine.core.take(request))
     }
 
     /// For a call that has found nothing and returns: a thread that calls it again and again must not keep a processor
@@ -445,8 +445,8 @@ impl Shared {
         self.reports.before_sleep(&mut guard.inner, before != Nap::Vain);
         let descriptors = guard.inner.descriptors(&self.bell);
         if !guard.inner.engine.arm() {
-            guard.inner.engine.disarm();
-            if guard.inner.engine.rings() {
+            guard.inner.engine.core.disarm();
+            if guard.inner.engine.core.rings() {
                 return guard;
             }
             drop(guard);
@@ -476,7 +476,7 @@ impl Shared {
         let time = since.elapsed();
         self.pace.has_slept(time);
         let mut guard = self.lock();
-        guard.inner.engine.disarm();
+        guard.inner.engine.core.disarm();
         guard.inner.sleepers -= 1;
         guard.inner.listen();
         // The transports are not armed any more: the other sleepers must arm them again.

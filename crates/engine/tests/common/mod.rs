@@ -90,7 +90,7 @@ impl World {
 
     pub(crate) fn finish(&mut self, at: usize, request: Request) -> Completion {
         for _ in 0..100_000 {
-            if let Some(completion) = self.engines[at].take(request) {
+            if let Some(completion) = self.engines[at].core.take(request) {
                 return completion;
             }
             self.poll();

@@ -21,7 +21,7 @@ impl Both {
 impl Activity<Engine> for Both {
     fn advance(&mut self, engine: &mut Engine) -> Option<Completion> {
         for part in &mut self.parts {
-            let Some(over) = part.and_then(|request| engine.take(request)) else {
+            let Some(over) = part.and_then(|request| engine.core.take(request)) else {
                 continue;
             };
             *part = None;

@@ -34,7 +34,7 @@ impl Comm {
     /// group.
     pub(super) fn have_nothing_to_do(&self, world: &World, what: Operation) {
         let note = |engine: &mut Engine| {
-            engine.called(world.operation(what));
+            engine.core.called(world.operation(what));
             engine.turns(self.channel()).take(what);
         };
         match world.engine().briefly() {

@@ -32,5 +32,5 @@ pub(crate) fn tune(world: &World, comm: &Comm) {
     }
     let context = comm.context().number();
     let mut engine = world.engine().lock();
-    engine.tune_traffic(Job::OWN, &[context, context + 1], tuning);
+    engine.core.tune_traffic(Job::OWN, &[context, context + 1], tuning);
 }

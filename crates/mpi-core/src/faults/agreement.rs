@@ -63,7 +63,7 @@ impl Agreeing {
         if let Ok(agreed) = &answer {
             let lost: Vec<Peer> = self
                 .lost(agreed)
-                .filter(|peer| !losses(engine).contains(peer))
+                .filter(|peer| !losses(&engine.core).contains(peer))
                 .collect();
             if !lost.is_empty() {
                 engine.lose_peers(lost, "the launcher knows that it has ended");
@@ -173,21 +173,21 @@ fn alone(world: &World, comm: &Comm, flag: u32, contexts: [u32; 3], then: Then) 
         lost: Vec::new(),
     }));
     let mut engine = world.engine().lock();
-    let request = engine.user_request();
+    let request = engine.core.user_request();
     let completion = Completion {
         error,
         ..Completion::default()
     };
-    engine.complete_user(request, completion);
+    engine.core.complete_user(request, completion);
     Ok(request)
 }
 
 /// Places of members whose loss the program has acknowledged, rising.
 fn known(world: &World, comm: &Comm) -> Vec<u32> {
     let engine = world.engine().lock();
-    let count = acknowledged(&engine, comm.context());
+    let count = acknowledged(&engine.core, comm.context());
     let everybody = comm.everybody().group();
-    let known = losses(&engine).iter().take(count);
+    let known = losses(&engine.core).iter().take(count);
     let mut places: Vec<u32> = known.filter_map(|&peer| everybody.rank_of(peer)).collect();
     places.sort_unstable();
     places

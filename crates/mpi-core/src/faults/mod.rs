@@ -49,7 +49,7 @@ fn failed(world: &World, comm: &Comm) -> Vec<(Peer, usize)> {
     }
     let engine = world.engine().lock();
     let everybody = comm.everybody().group();
-    let all = losses(&engine).iter().copied().zip(1..);
+    let all = losses(&engine.core).iter().copied().zip(1..);
     all.filter(|(peer, _)| everybody.rank_of(*peer).is_some()).collect()
 }
 
@@ -65,7 +65,7 @@ pub fn get_failed(world: &World, comm: &Comm) -> Group {
 /// MPIX_Comm_failure_get_acked: those of them that are acknowledged.
 pub fn get_acknowledged(world: &World, comm: &Comm) -> Group {
     let failed = failed(world, comm);
-    let known = acknowledged(&world.engine().lock(), comm.context());
+    let known = acknowledged(&world.engine().lock().core, comm.context());
     group_of(failed.into_iter().take_while(|(_, at)| *at <= known))
 }
 
@@ -75,8 +75,8 @@ pub fn acknowledge_failed(world: &World, comm: &Comm, most: usize) -> usize {
     let failed = failed(world, comm);
     let mut engine = world.engine().lock();
     if let Some((_, at)) = failed.get(..most.min(failed.len())).and_then(<[_]>::last) {
-        acknowledge(&mut engine, comm.context(), *at);
+        acknowledge(&mut engine.core, comm.context(), *at);
     }
-    let known = acknowledged(&engine, comm.context());
+    let known = acknowledged(&engine.core, comm.context());
     failed.iter().take_while(|(_, at)| *at <= known).count()
 }

@@ -47,7 +47,7 @@ pub fn part(world: &World) {
 /// communicator lives. A program that replaces lost processes stays connected with them by the standard until it
 /// disconnects, and would run out of numbers for transports.
 pub(super) fn part_from_lost(world: &World) {
-    let lost: FxHashSet<_> = losses(&world.engine().lock()).iter().copied().collect();
+    let lost: FxHashSet<_> = losses(&world.engine().lock().core).iter().copied().collect();
     let own = world.id();
     let is_over = |meeting: &Meeting| meeting.has_lost_others(own, &lost);
     while let Some(meeting) = take(world, is_over) {
@@ -148,7 +148,7 @@ fn wait_until_unused(world: &World, meeting: &Arc<Meeting>, all: &[Arc<Meeting>]
     let through = all.iter().filter(|other| other.goes_through(meeting)).count();
     world.engine().wait(|engine| {
         let unused = Arc::strong_count(meeting) <= WAITING + through;
-        (unused || engine.lost_of(&members).is_some()).then_some(())
+        (unused || engine.core.lost_of(&members).is_some()).then_some(())
     });
 }
 

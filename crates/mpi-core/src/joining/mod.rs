@@ -395,6 +395,7 @@ fn begin(
     let job = world
         .engine()
         .lock()
+        .core
         .processes()
         .job(&format!("met as {}", &terms.name[..16]));
     if known.peers.iter().any(Option::is_none) {

@@ -62,7 +62,7 @@ pub fn send_piece(world: &World, to: Receiver<'_>, memory: &ReadMemory, length: 
         SendPath::AtOnce => {
             let mut engine = world.engine().lock();
             let sent = memory.with(0, length as usize, |data| {
-                engine.send_at_once(to.comm.channel(), to.rank, to.tag, data)
+                engine.core.send_at_once(to.comm.channel(), to.rank, to.tag, data)
             });
             sent.then_some(Ok(()))
         }
@@ -82,7 +82,7 @@ pub fn isend_piece(world: &World, to: Receiver<'_>, memory: &ReadMemory, length:
         SendPath::AtOnce => {
             let mut engine = world.engine().lock();
             memory.with(0, length as usize, |data| {
-                engine.isend_at_once(to.comm.channel(), to.rank, to.tag, data)
+                engine.core.isend_at_once(to.comm.channel(), to.rank, to.tag, data)
             })
         }
         SendPath::Vendor | SendPath::General => None,
@@ -106,7 +106,7 @@ pub fn send_briefly(world: &World, to: Receiver<'_>, memory: &ReadMemory, length
         return false;
     };
     memory.with(0, length as usize, |data| {
-        engine.send_at_once(to.comm.channel(), to.rank, to.tag, data)
+        engine.core.send_at_once(to.comm.channel(), to.rank, to.tag, data)
     })
 }
 
@@ -119,7 +119,7 @@ pub fn isend_briefly(world: &World, to: Receiver<'_>, memory: &ReadMemory, lengt
     }
     let mut engine = world.engine().briefly()?;
     Some(memory.with(0, length as usize, |data| {
-        engine.isend_at_once(to.comm.channel(), to.rank, to.tag, data)
+        engine.core.isend_at_once(to.comm.channel(), to.rank, to.tag, data)
     }))
 }
 

@@ -127,7 +127,7 @@ impl Prepared for Ready {
         let new = (0..count)
             .find(|&rank| (start.reach)(rank).is_some())
             .expect("somebody is new");
-        let next = start.engine.lock().processes().count();
+        let next = start.engine.lock().core.processes().count();
         let end = end.with_peers_from(Peer::new(next - new));
         let way = start
             .engine

@@ -79,7 +79,7 @@ fn predefined(comm: &Comm, key: c_int) -> Result<Option<usize>> {
             Ok(Some(LAST_USED_CODE.as_ptr() as usize))
         }
         abi::MPIX_FT => {
-            let goes_on = isthmus_engine::goes_on(&world.engine().lock());
+            let goes_on = isthmus_engine::goes_on(&world.engine().lock().core);
             GOES_ON.store(goes_on.into(), Ordering::Relaxed);
             Ok(Some(GOES_ON.as_ptr() as usize))
         }

@@ -183,7 +183,7 @@ fn recv_rest(direct: Direct, buffer: Target, from: Envelope, status: Out<Status>
         }
         Direct::Received(message) => finish(&message.completion(), &from, message.room, status),
         Direct::Posted(request) => {
-            let completion = process::world()?.engine().wait(|engine| engine.take(request));
+            let completion = process::world()?.engine().wait(|engine| engine.core.take(request));
             let room = receiving(buffer, from.count, from.datatype)?.length();
             finish(&completion, &from, room, status)
         }

@@ -45,7 +45,7 @@ fn one(function: &'static str, status: Out<Status>, body: impl FnOnce() -> Resul
 fn until<T>(mut look: impl FnMut(&mut Engine) -> Result<Option<T>>) -> Result<T> {
     let mut seen = None;
     process::world()?.engine().wait(|engine| {
-        let events = engine.events();
+        let events = engine.core.events();
         if seen == Some(events) {
             return None;
         }

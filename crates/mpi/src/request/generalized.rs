@@ -48,6 +48,7 @@ fn complete(handle: h::Request) -> Result<()> {
     process::world()?
         .engine()
         .lock()
+        .core
         .complete_user(request, Completion::default());
     if freed { remove(handle) } else { Ok(()) }
 }
@@ -69,7 +70,7 @@ extern "C" fn isthmus_MPI_Grequest_start(
             );
         };
         let callbacks = Callbacks::new(query, free, cancel, extra);
-        let operation = Operation::Other(process::world()?.engine().lock().user_request());
+        let operation = Operation::Other(process::world()?.engine().lock().core.user_request());
         request.set(
             "request",
             insert_object(

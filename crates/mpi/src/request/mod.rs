@@ -294,8 +294,10 @@ impl Operation {
     #[inline]
     fn is_complete(&self, engine: &Engine) -> bool {
         match self {
-            Self::Send(r) | Self::Receive(r) | Self::Reply(r) | Self::Other(r) => engine.test(*r).is_some(),
-            Self::Pair(send, receive) => send.is_none_or(|r| engine.test(r).is_some()) && receive.is_complete(engine),
+            Self::Send(r) | Self::Receive(r) | Self::Reply(r) | Self::Other(r) => engine.core.test(*r).is_some(),
+            Self::Pair(send, receive) => {
+                send.is_none_or(|r| engine.core.test(r).is_some()) && receive.is_complete(engine)
+            }
             Self::Flush(flush) => flush.is_complete(),
             Self::Sent(_) | Self::Done(_) => true,
         }
@@ -304,7 +306,7 @@ impl Operation {
     /// Why it may never be complete: somebody is lost who could have sent what it receives.
     fn doubt(&self, engine: &Engine) -> Option<EngineError> {
         match self {
-            Self::Receive(request) => isthmus_engine::doubt(engine, *request),
+            Self::Receive(request) => isthmus_engine::doubt(&engine.core, *request),
             Self::Pair(_, receive) => receive.doubt(engine),
             _ => None,
         }
@@ -313,7 +315,7 @@ impl Operation {
     /// In a blocking call it fails for that reason.
     fn end_in_doubt(&self, engine: &mut Engine) {
         match self {
-            Self::Receive(request) => isthmus_engine::end_in_doubt(engine, *request),
+            Self::Receive(request) => isthmus_engine::end_in_doubt(&mut engine.core, *request),
             Self::Pair(_, receive) => receive.end_in_doubt(engine),
             _ => {}
         }
@@ -321,7 +323,7 @@ impl Operation {
 
     /// Status and error of a complete operation, which stays.
     fn look(&self, engine: &Engine) -> (Status, Option<Error>) {
-        let of = |r| engine.test(r).cloned().unwrap_or_default();
+        let of = |r| engine.core.test(r).cloned().unwrap_or_default();
         match self {
             Self::Send(r) | Self::Other(r) => send_outcome(&of(*r)),
             Self::Receive(r) | Self::Reply(r) => receive_outcome(&of(*r)),
@@ -334,10 +336,10 @@ impl Operation {
     /// As [`Operation::look`]; the engine forgets the operation.
     fn take(&self, engine: &mut Engine) -> (Status, Option<Error>) {
         match self {
-            Self::Send(r) | Self::Other(r) => send_outcome(&engine.take(*r).unwrap_or_default()),
-            Self::Receive(r) | Self::Reply(r) => receive_outcome(&engine.take(*r).unwrap_or_default()),
+            Self::Send(r) | Self::Other(r) => send_outcome(&engine.core.take(*r).unwrap_or_default()),
+            Self::Receive(r) | Self::Reply(r) => receive_outcome(&engine.core.take(*r).unwrap_or_default()),
             Self::Pair(send, receive) => {
-                let sent = send.and_then(|r| engine.take(r));
+                let sent = send.and_then(|r| engine.core.take(r));
                 pair(sent, receive.take(engine))
             }
             Self::Sent(_) | Self::Flush(_) | Self::Done(_) => self.look(engine),
@@ -348,7 +350,7 @@ impl Operation {
     fn release(&self, engine: &mut Engine, copies: Option<&Arc<Left>>) {
         let mut leave = |request| {
             if let Some(copies) = copies {
-                engine.keep(request, Box::new(copies.clone()));
+                engine.core.keep(request, Box::new(copies.clone()));
             }
             engine.release(request);
         };

@@ -31,7 +31,7 @@ impl Quick {
     pub(super) fn is_complete(&self, engine: &Engine) -> bool {
         match self.what {
             Started::Sent(_) | Started::Over | Started::FromNobody => true,
-            Started::Receive(request) | Started::Other(request) => engine.test(request).is_some(),
+            Started::Receive(request) | Started::Other(request) => engine.core.test(request).is_some(),
         }
     }
 }
@@ -48,7 +48,7 @@ pub(super) enum Simply {
 /// The status of a receive that is complete and without an error; the engine forgets it.
 #[inline]
 pub(super) fn received(engine: &mut Engine, request: isthmus_engine::Request) -> Simply {
-    match engine.take_success(request) {
+    match engine.core.take_success(request) {
         Look::Ended { source, tag, bytes } => Simply::Ended(Status::new(source as c_int, tag, bytes as i64)),
         Look::Waits => Simply::Waits,
         Look::Unusual => Simply::Unusual,
@@ -58,7 +58,7 @@ pub(super) fn received(engine: &mut Engine, request: isthmus_engine::Request) ->
 /// The same for an operation whose status is empty.
 #[inline]
 pub(super) fn sent(engine: &mut Engine, request: isthmus_engine::Request) -> Simply {
-    match engine.take_success(request) {
+    match engine.core.take_success(request) {
         Look::Ended { .. } => Simply::Ended(Status::empty()),
         Look::Waits => Simply::Waits,
         Look::Unusual => Simply::Unusual,

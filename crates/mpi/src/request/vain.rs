@@ -42,14 +42,14 @@ pub(super) fn note(engine: &Engine, slots: &[h::Request]) {
     let mut last = last();
     last.requests.clear();
     last.requests.extend_from_slice(slots);
-    (last.events, last.changes) = (engine.events(), changes);
+    (last.events, last.changes) = (engine.core.events(), changes);
 }
 
 /// Whether that is still so.
 #[inline]
 pub(super) fn is_known(engine: &Engine, slots: &[h::Request]) -> bool {
     let last = last();
-    last.events == engine.events()
+    last.events == engine.core.events()
         && !slots.is_empty()
         && last.requests == slots
         && last.changes == REQUESTS.changes()

@@ -86,7 +86,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// MPI_Init: the engine is there.
 pub(crate) fn begin(engine: &Shared) {
-    engine.lock().tools().observe(&wanted_kinds());
+    engine.lock().core.tools().observe(&wanted_kinds());
 }
 
 /// MPI_T_finalize: registrations are gone.
@@ -131,7 +131,7 @@ fn refresh() {
     };
     observe(observers, !wanted().is_empty());
     if let Ok(world) = crate::process::world() {
-        world.engine().lock().tools().observe(&wanted_kinds());
+        world.engine().lock().core.tools().observe(&wanted_kinds());
     }
 }
 
@@ -158,7 +158,7 @@ type Dropped = Vec<(usize, u64)>;
 /// Everything that has happened; `None`: nothing, or a call that holds the engine is under way in this thread.
 fn take() -> Option<(Vec<Instance>, Dropped)> {
     let observed = match crate::process::world() {
-        Ok(world) => world.engine().try_lock()?.tools().observed(),
+        Ok(world) => world.engine().try_lock()?.core.tools().observed(),
         Err(_) => Observed::default(),
     };
     let (errors, more) = std::mem::take(&mut *lock(&ERRORS));

@@ -416,18 +416,20 @@ impl Queue {
 }
 
 fn gauges() -> Gauges {
-    process::world().map(|w| w.engine().lock().gauges()).unwrap_or_default()
+    process::world()
+        .map(|w| w.engine().lock().core.gauges())
+        .unwrap_or_default()
 }
 
 fn copied() -> Copied {
     process::world()
-        .map(|w| isthmus_engine::copied(&w.engine().lock()))
+        .map(|w| isthmus_engine::copied(&w.engine().lock().core))
         .unwrap_or_default()
 }
 
 fn counters() -> Counters {
     process::world()
-        .map(|w| w.engine().lock().tools().counters())
+        .map(|w| w.engine().lock().core.tools().counters())
         .unwrap_or_default()
 }
 

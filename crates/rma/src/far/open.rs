@@ -16,7 +16,7 @@ use isthmus_wire::rma::bundle::MAX_BUNDLE;
 use isthmus_wire::rma::{Does, MAX_OPERATION, What};
 
 use super::doing::{Doing, Step};
-use super::origin::{Kept, Origin, Turn};
+use super::origin::{Origin, Turn, WaitingFrame};
 use super::outgoing::{Answered, Outgoing, halves};
 use crate::window::Window;
 
@@ -164,7 +164,7 @@ impl Open {
             }
         }
         let origin = self.origins.entry(peer).or_default();
-        origin.kept.push_back(Kept {
+        origin.kept.push_back(WaitingFrame {
             header: *header,
             payload: payload.into(),
         });
@@ -294,7 +294,7 @@ impl Open {
             if matches!(origin.turn, Turn::Waits(..)) {
                 return any;
             }
-            let Some(Kept { header, payload }) = origin.kept.pop_front() else {
+            let Some(WaitingFrame { header, payload }) = origin.kept.pop_front() else {
                 return any;
             };
             match self.step(port, out, (peer, &header), &payload) {
@@ -308,7 +308,7 @@ impl Open {
                 }
                 Step::Later { .. } => {
                     let origin = self.origins.entry(peer).or_default();
-                    origin.kept.push_front(Kept { header, payload });
+                    origin.kept.push_front(WaitingFrame { header, payload });
                     return any;
                 }
             }

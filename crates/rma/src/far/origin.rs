@@ -29,7 +29,7 @@ pub(super) enum Turn {
 }
 
 /// A frame that waits.
-pub(super) struct Kept {
+pub(super) struct WaitingFrame {
     pub(super) header: Header,
     pub(super) payload: Vec<u8>,
 }
@@ -64,7 +64,7 @@ impl Begun {
 #[derive(Default)]
 pub(super) struct Origin {
     pub(super) turn: Turn,
-    pub(super) kept: VecDeque<Kept>,
+    pub(super) kept: VecDeque<WaitingFrame>,
     /// The first of these waits for the lock of a block.
     pub(super) busy: bool,
     /// Pieces of an operation that has not come whole.
@@ -79,7 +79,7 @@ pub(super) struct Origin {
     /// Answers that are read from the window and have not left.
     pub(super) lent: u64,
     /// Types it has described.
-    pub(super) types: types::Kept,
+    pub(super) types: types::TypesOfOrigin,
     /// Bytes of its operations that are done.
     pub(super) done: u64,
     /// It is lost; what is left of it is its ticket.

@@ -34,8 +34,8 @@ impl Shared {
         match from {
             Some(_) => self.completion(guard, request),
             None => self.wait_on(guard, |engine| {
-                end_in_doubt(engine, request);
-                engine.take(request)
+                end_in_doubt(&mut engine.core, request);
+                engine.core.take(request)
             }),
         }
     }
