@@ -76,7 +76,7 @@ impl Outbox {
             current,
             events,
             held: false,
-            kept: Kept::default(),
+            kept: Unconfirmed::default(),
             credit: Arc::clone(&credit),
         };
         let link = Arc::new(link);
@@ -163,7 +163,7 @@ struct Writing {
     current: watch::Receiver<u32>,
     events: mpsc::Sender<Event>,
     held: bool,
-    kept: Kept,
+    kept: Unconfirmed,
     credit: Arc<Semaphore>,
 }
 
@@ -241,7 +241,7 @@ impl Writing {
 
 /// What has been sent and may have to be sent again.
 #[derive(Default)]
-struct Kept {
+struct Unconfirmed {
     standings: Vec<Vec<u8>>,
     /// Output that is not known to be printed: lengths and messages.
     outputs: VecDeque<(usize, Vec<u8>)>,
@@ -251,7 +251,7 @@ struct Kept {
     printed: usize,
 }
 
-impl Kept {
+impl Unconfirmed {
     fn forget_printed(&mut self, printed: usize) {
         self.printed += printed;
         while let Some((length, _)) = self.outputs.front() {

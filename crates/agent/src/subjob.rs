@@ -5,6 +5,7 @@ use crate::asked::Questions;
 use crate::condition::Conditions;
 use crate::directories::Directories;
 use crate::event::{Event, ToProcess, World};
+use crate::figures::{Figures, overreach};
 use crate::link::Outbox;
 use crate::other_mpi;
 use crate::processes::{self, Piece, Process, Redeemed, Seats, Source, Surroundings};
@@ -15,7 +16,6 @@ use crate::rendezvous;
 use crate::sink::{self, Sink};
 use crate::template::{Templates, check_count, check_descriptors, means_alone, place_of_memory, variable};
 use crate::threads;
-use crate::told::{self, Figures};
 use crate::vendor::{self, Launcher, Underneath};
 use isthmus_sched::fork::Template;
 use isthmus_stage::words;
@@ -295,7 +295,7 @@ impl Subjob {
     /// Handles what a process did.
     pub(crate) fn handle(&mut self, event: Event, outbox: &Outbox, events: &mpsc::Sender<Event>) {
         let site = self.site.get().map_or("", |(name, _)| name.as_str());
-        let event = match told::overreach(&event, site) {
+        let event = match overreach(&event, site) {
             Some((index, what)) => {
                 let (code, reason) = (1, broken(&what));
                 Event::Aborted { index, code, reason }

@@ -97,7 +97,7 @@ async fn come_together(brings: &mut Brings, world: World) -> Result<Role, Outcom
         Ok(Ok(announced)) => {
             let note = ticket::write(part.world.as_str(), &door.ticket);
             let others = other_machines(note.as_ref());
-            let known = Known::Here(announced, note);
+            let known = Notice::Here(announced, note);
             gather(brings, part, door, known, &others).await
         }
         Ok(Err(first)) => match PortName::decode(&first) {
@@ -132,7 +132,7 @@ async fn meet(brings: &mut Brings, part: WorldPart, place: &str) -> Result<Role,
     match place::meet(&brings.options, place, part.world.as_str(), &door.ticket).await {
         Ok(Found::First(held)) => {
             let others = format!(" --meet {place}, on any machine");
-            gather(brings, part, door, Known::There(held), &others).await
+            gather(brings, part, door, Notice::There(held), &others).await
         }
         Ok(Found::Ticket(ticket)) => join(brings, &ticket, Some(part), Some(place)).await,
         Err(why) => Err(Outcome {
@@ -143,12 +143,12 @@ async fn meet(brings: &mut Brings, part: WorldPart, place: &str) -> Result<Role,
 }
 
 /// By what others know that this part waits.
-enum Known {
+enum Notice {
     Here(Announced, Option<ticket::Note>),
     There(place::Held),
 }
 
-impl Known {
+impl Notice {
     /// All parts are there. What the job needs as long as it runs.
     async fn complete(self) -> Option<place::Held> {
         match self {
@@ -169,7 +169,7 @@ async fn gather(
     brings: &mut Brings,
     world: WorldPart,
     door: Door,
-    known: Known,
+    known: Notice,
     others: &str,
 ) -> Result<Role, Outcome> {
     let Brings {

@@ -174,7 +174,7 @@ fn settled(rate: f64) -> f64 {
 }
 
 /// What is held back gets at least this part of the fastest rate of late, whatever round trips seem to say. With more,
-/// others that want nine tenths of the link would wait behind a queue that never empties. With less it would take
+/// others that want nine tenths of the link would wait behind a queue that never empties; with less it would take
 /// longer than three seconds until the link is filled again when they have gone.
 pub const LEAST: f64 = 0.05;
 /// How fast that is forgotten, per look.

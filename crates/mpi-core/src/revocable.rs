@@ -64,10 +64,10 @@ const EARLY: usize = 1024;
 
 /// Communicators of this process, by their contexts.
 #[derive(Default)]
-pub(crate) struct Revocable(Mutex<Known>);
+pub(crate) struct Revocable(Mutex<ByContext>);
 
 #[derive(Default)]
-struct Known {
+struct ByContext {
     /// With a number for each, in the order in which they came.
     all: FxHashMap<Context, (u64, Weak<dyn Revoked>)>,
     next: u64,
@@ -91,7 +91,7 @@ impl Revocable {
         }
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, ByContext> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -79,6 +79,7 @@ impl Trees<'_> {
         largest.unwrap_or_else(|| self.with(u64::MAX, top))
     }
 
+    /// The cheapest forms for pieces of so many bytes, how many of them are under way at once, and what that costs.
     fn with(&self, segment: u64, top: &dyn Fn(u64) -> Vec<Phase>) -> Strategy {
         let bytes = self.question.bytes();
         let mut strategy = Strategy::without_trees(self.algorithm, Cost::default());

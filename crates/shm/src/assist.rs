@@ -20,8 +20,8 @@
 //! sender stores *done*.
 //!
 //! Any process of the job can have overwritten these words, so neither end believes them: each remembers what it knows
-//! itself (the receiver in [`Opened`], the sender in [`Asked`]), takes no more pieces than there are, and finds out
-//! when a word is one that nobody writes.
+//! itself (the receiver in [`Opened`], the sender in [`HelpWanted`]), takes no more pieces than there are, and finds
+//! out when a word is one that nobody writes.
 
 #[cfg(not(loom))]
 mod fuzz;
@@ -113,7 +113,7 @@ pub(crate) enum Missing<E> {
 
 /// A message of ours that its receiver wants us to copy together, as the receiver has put it.
 #[derive(Debug)]
-pub(crate) struct Asked {
+pub(crate) struct HelpWanted {
     /// Slot of the receiver.
     pub(crate) slot: usize,
     /// Generation of the receiver's desk.
@@ -229,7 +229,7 @@ impl Desk {
     /// Sender: takes a piece and writes it with `write` (address here, address at the receiver, bytes), which says
     /// whether it could. True if there may be more to do. The addresses are what the receiver has said, and may be any;
     /// no more bytes than the message has are written.
-    pub(crate) fn give(&self, asked: &mut Asked, write: impl FnOnce(u64, u64, u64) -> bool) -> bool {
+    pub(crate) fn give(&self, asked: &mut HelpWanted, write: impl FnOnce(u64, u64, u64) -> bool) -> bool {
         let Some(number) = self.back(asked.copy) else {
             return false;
         };
@@ -364,7 +364,7 @@ mod tests {
     #[test]
     fn no_request_makes_a_sender_write_more_than_it_says() {
         let desk = Desk::new();
-        let mut asked = Asked {
+        let mut asked = HelpWanted {
             slot: 0,
             copy: desk.open(1 << 20).copy,
             source: 100,
@@ -431,7 +431,7 @@ mod tests {
                     let copy = Arc::clone(&copy);
                     move || {
                         for message in 0..2 {
-                            let mut asked = Asked {
+                            let mut asked = HelpWanted {
                                 slot: 0,
                                 copy: message as u32 + 1,
                                 source: 0,

@@ -7,7 +7,7 @@ use isthmus_transport::{Peer, SendError};
 use isthmus_wire::frame::{Header, Kind};
 use rustix::io::Errno;
 
-use crate::assist::{self, Asked, Missing, Opened};
+use crate::assist::{self, HelpWanted, Missing, Opened};
 use crate::pull::{self, Handle};
 use crate::segment::{STATE_LEFT, STATE_PRESENT};
 use crate::sync::{Ordering, fence};
@@ -18,7 +18,7 @@ use crate::transport::ShmTransport;
 const SPINS: u64 = 20_000;
 const LIVES: u64 = 1000;
 
-impl Asked {
+impl HelpWanted {
     pub(crate) fn read(slot: usize, header: &Header) -> Self {
         Self {
             slot,

@@ -10,7 +10,7 @@ use isthmus_transport::sharing::Sharing;
 use isthmus_transport::{Copied, Lent, Limits, Peer, SendError, Sink, Transport};
 use isthmus_wire::frame::{Header, Kind};
 
-use crate::assist::Asked;
+use crate::assist::HelpWanted;
 use crate::company::Met;
 use crate::doorbell::Doorbells;
 use crate::error::ShmError;
@@ -52,7 +52,7 @@ pub struct ShmTransport {
     /// Peers to be reported as lost by the next poll.
     losses: Vec<(usize, String)>,
     /// Messages of ours whose receivers have asked us to copy a part.
-    pub(crate) asked: Vec<Asked>,
+    pub(crate) asked: Vec<HelpWanted>,
     /// There may be something in `blocked`, `losses` or `asked`.
     chores: bool,
     /// Frames delivered so far.
@@ -281,7 +281,7 @@ impl ShmTransport {
                 Kind::Assist => {
                     // It copies one message at a time, so what it asked before is over.
                     asked.retain(|earlier| earlier.slot != slot);
-                    asked.push(Asked::read(slot, header));
+                    asked.push(HelpWanted::read(slot, header));
                 }
                 _ => sink.frame(link.peer, header, payload),
             }) {

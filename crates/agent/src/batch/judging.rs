@@ -37,8 +37,10 @@ impl Batch {
         if !distributed {
             reason.push_str(&self.last_words());
         }
-        let limit = "raise the limit of the subjob";
-        let hint = if reached || *why == Cause::TimeLimit { limit } else { "" };
+        let hint = match reached || *why == Cause::TimeLimit {
+            true => "raise the limit of the subjob",
+            false => "",
+        };
         self.refuse(Refusal::new(reason, hint));
     }
 
@@ -73,6 +75,7 @@ impl Batch {
         }
     }
 
+    /// The connection to the agent on a node is gone.
     pub(super) fn lose(&mut self, node: u32) {
         let Some(part) = self.parts.iter_mut().find(|p| p.node == node) else {
             return;
@@ -84,6 +87,7 @@ impl Batch {
         }
     }
 
+    /// The scheduler is asked what has become of the job, if it is not being asked. `lost`: a node is.
     pub(super) fn ask(&mut self, lost: bool) {
         let (Some(id), None) = (self.id().cloned(), self.inquiry.asked) else {
             return;
@@ -94,6 +98,7 @@ impl Batch {
         tokio::spawn(watch::judge(self.adaptor, id, suspected, self.events.clone()));
     }
 
+    /// It has answered; `None`: nothing that can be understood. What was held is told, with or without it as the cause.
     pub(super) fn judge(&mut self, state: Option<State>) {
         let suspected = self.inquiry.asked.take().is_some_and(|asked| asked.suspected);
         if let Some(state) = &state {
@@ -130,7 +135,8 @@ fn was_killed(message: &FromAgent) -> bool {
     matches!(message, FromAgent::Exited(list) if list.iter().any(|(_, exit)| matches!(exit, Exit::Signal(_))))
 }
 
-/// Signals with which schedulers end jobs.
+/// Whether it is a signal with which schedulers end jobs, or tell them that they will: SIGKILL, SIGUSR1, SIGUSR2,
+/// SIGTERM and SIGXCPU, by their numbers on Linux.
 fn by_scheduler(exit: Exit) -> bool {
     matches!(exit, Exit::Signal(9 | 10 | 12 | 15 | 24))
 }

@@ -27,12 +27,12 @@ pub struct Persistent {
     comm: Arc<Comm>,
     /// All members make their persistent operations in the same order, so each has a number of its own.
     sequence: u32,
-    kept: Kept,
+    kept: EachStart,
 }
 
 /// How it goes whenever it is started: sizes and members stay.
 #[derive(Debug)]
-enum Kept {
+enum EachStart {
     /// This process gives nothing and takes nothing.
     Nothing,
     /// In memory of its own.
@@ -72,7 +72,7 @@ impl Persistent {
         let (channel, what) = (acting(&comm).channel(), planned.call.operation);
         let call = world.operations().making(what);
         world.engine().lock().turns(channel).take_to_make(what, made, call);
-        let kept = Kept::of(world, &comm, &mut planned)?;
+        let kept = EachStart::of(world, &comm, &mut planned)?;
         Ok(Self {
             planned,
             comm,
@@ -85,9 +85,9 @@ impl Persistent {
     pub fn start(&self, world: &World) -> Result<Performed> {
         usable(&self.comm)?;
         let there = match &self.kept {
-            Kept::Nothing => return Ok(Performed::Done),
-            Kept::Own(own) => self.start_there(world, own)?,
-            Kept::Plan => None,
+            EachStart::Nothing => return Ok(Performed::Done),
+            EachStart::Own(own) => self.start_there(world, own)?,
+            EachStart::Plan => None,
         };
         let begun = match there {
             Some(begun) => begun,
@@ -125,7 +125,7 @@ impl Persistent {
     }
 }
 
-impl Kept {
+impl EachStart {
     /// Collective; it depends on what all members know. One that would meet in memory if all started it in the same
     /// order gets some of its own.
     fn of(world: &World, comm: &Comm, planned: &mut Planned) -> Result<Self> {

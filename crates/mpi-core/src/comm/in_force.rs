@@ -8,10 +8,10 @@ use isthmus_topology::Known;
 
 /// The links in force, and the network that is made of them.
 #[derive(Default)]
-pub(crate) struct InForce(Mutex<Kept>);
+pub(crate) struct InForce(Mutex<OwnAndCopies>);
 
 #[derive(Default)]
-struct Kept {
+struct OwnAndCopies {
     own: State,
     /// What its duplicates begin with, if that is something else: what the last one has heard. All members make
     /// duplicates in one order, so it is the same at all.
@@ -28,7 +28,7 @@ struct State {
 }
 
 impl InForce {
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, OwnAndCopies> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -40,7 +40,7 @@ impl InForce {
     /// From now on these are in force.
     pub(crate) fn set(&self, links: Option<Arc<Known>>) {
         let network = Arc::default();
-        *self.kept() = Kept {
+        *self.kept() = OwnAndCopies {
             own: State { links, network },
             copies: None,
         };
@@ -56,7 +56,7 @@ impl InForce {
     pub(crate) fn of_copy(&self) -> Self {
         let kept = self.kept();
         let own = kept.copies.as_deref().unwrap_or(&kept.own).clone();
-        Self(Mutex::new(Kept { own, copies: None }))
+        Self(Mutex::new(OwnAndCopies { own, copies: None }))
     }
 
     /// A duplicate has heard news of the links: the next ones begin with them.

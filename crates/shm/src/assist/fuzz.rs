@@ -3,7 +3,7 @@
 
 use std::cell::RefCell;
 
-use super::{Asked, Desk, Missing, SHORTEST, pieces};
+use super::{Desk, HelpWanted, Missing, SHORTEST, pieces};
 use crate::sync::Ordering;
 
 /// No message is longer.
@@ -30,7 +30,7 @@ impl Input<'_> {
 struct Others<'a> {
     desk: &'a Desk,
     input: Input<'a>,
-    asked: Asked,
+    asked: HelpWanted,
     /// Nobody has done anything that is wrong.
     fair: bool,
     /// The sender could not write.
@@ -89,7 +89,7 @@ pub fn fuzz_desk(bytes: &[u8]) -> Option<bool> {
     let desk = Desk::with(input.word()?, input.word()?);
     let fair = input.byte()? % 2 == 0;
     let opened = desk.open(length);
-    let mut asked = Asked {
+    let mut asked = HelpWanted {
         slot: 0,
         copy: opened.copy,
         source: 0,
