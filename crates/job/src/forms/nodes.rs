@@ -13,7 +13,7 @@ use crate::forms::hostfile::{Host, add};
 use crate::forms::sites::parse_count;
 use crate::model::{Contact, check_count};
 
-/// Most words that are looked at.
+/// Most words, of which each may be a slot: three for each process that a job can have.
 const MAX_WORDS: usize = 200_000;
 
 /// How a list of nodes is written.
@@ -45,9 +45,11 @@ pub fn read(layout: Layout, text: &str) -> Result<Vec<Host>, JobError> {
         );
         Ok(())
     };
-    let lines = text.lines().take(MAX_WORDS).map(str::trim);
-    let mut lines = lines.filter(|line| !line.is_empty());
-    let mut words = text.split_whitespace().take(MAX_WORDS);
+    if text.split_whitespace().nth(MAX_WORDS).is_some() {
+        return Err(JobError::new(format!("it has more than {MAX_WORDS} words")));
+    }
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let mut words = text.split_whitespace();
     match layout {
         Layout::Lines => lines.try_for_each(|line| place(line, "1"))?,
         Layout::Counted => lines.try_for_each(|line| {
@@ -103,5 +105,8 @@ mod tests {
         ] {
             assert!(read(layout, text).is_err(), "{text}");
         }
+        // Not a shorter list in its place.
+        let error = read(Layout::Lines, &"n1\n".repeat(MAX_WORDS + 1)).unwrap_err();
+        assert!(error.problem.contains("more than 200000 words"), "{error}");
     }
 }

@@ -26,7 +26,12 @@ const MAX_LINES: usize = 10_000;
 pub(super) fn read(input: &Input<'_>, program: &Subjob) -> Result<Described, JobErrors> {
     let (mut errors, mut notes, mut subjobs) = (JobErrors::default(), Vec::new(), Vec::new());
     let mut at = 0;
-    for line in input.text.split('\n').take(MAX_LINES) {
+    for (number, line) in input.text.split('\n').enumerate() {
+        if number >= MAX_LINES {
+            let problem = format!("host file '{}' has more than {MAX_LINES} lines", input.file);
+            errors.push(JobError::new(problem).hint("leave out comments, and machines without processes"));
+            break;
+        }
         let start = at + (line.len() - line.trim_start().len());
         at += line.len() + 1;
         let line = line.trim();

@@ -80,6 +80,9 @@ fn pacx_host_files_with_all_their_mistakes() {
         assert!(errors.contains(part), "{part} is not in\n{errors}");
     }
     assert!(read(Form::Pacx, "", None).is_err());
+    let long = format!("{PACX}{}host9 tcp 1 #\n", "\n".repeat(10_000));
+    let error = read(Form::Pacx, &long, None).unwrap_err().to_string();
+    assert!(error.contains("more than 10000 lines"), "{error}");
     assert!(
         read(Form::Pacx, PACX, Some(7))
             .unwrap_err()
