@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `isthmus run --detach`: the same command once more, which stays at the terminal until its processes have begun and
-//! leaves it then.
+//! `isthmus run --detach`: the same command once more, which stays at the terminal until its processes have begun, or
+//! until it waits for other parts of its world or has joined them, and leaves it then.
 //!
 //! ```text
 //!  the command that was typed           the same one, BACKGROUND=1: the launcher
 //!    |  starts it, waits                  |  asks and tells at the terminal; what processes print goes into its logs
-//!    |                                    |  all processes have begun: a session of its own, no terminal
+//!    |                                    |  that is so: a session of its own, no terminal
 //!    |  <--- name of the job \n  ---------|
 //!    |  prints it, ends                   |  goes on
 //! ```
@@ -50,7 +50,7 @@ pub(crate) fn leave_terminal() {
     }
 }
 
-/// Starts the command in the background and waits until its processes have begun or it has failed.
+/// Starts the command in the background and waits until it leaves the terminal or has failed.
 pub(crate) fn start() -> ExitCode {
     match wait_for_it() {
         Ok(status) => status,
@@ -127,7 +127,8 @@ pub(crate) fn end_with_command() {
     let _ = std::thread::Builder::new().name("command".to_owned()).spawn(watch);
 }
 
-/// The processes have begun: the command that was typed gets the name of the job, and the terminal is left to others.
+/// The job needs nobody any more: the command that was typed gets the name of the job, and the terminal is left to
+/// others.
 pub(crate) fn leave(name: &str) {
     leave_terminal();
     let null = File::options().read(true).write(true).open("/dev/null");

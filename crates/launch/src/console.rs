@@ -32,7 +32,8 @@ pub trait Console: Send + 'static {
     fn asking(&mut self, now: bool);
     /// The terminal is gone: everything goes elsewhere from here.
     fn hang_up(&mut self);
-    /// The processes have begun, or their schedulers have accepted them: a job in the background leaves the terminal.
+    /// The processes have begun, or their schedulers have accepted them, or a part of a world waits for others or has
+    /// joined them: a job in the background leaves the terminal.
     fn begun(&mut self);
 }
 

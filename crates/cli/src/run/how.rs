@@ -40,8 +40,9 @@ pub(crate) struct Launch {
     /// How to show the states of subjobs: as a table on a terminal, as lines, or not at all
     #[arg(long, value_enum, default_value_t, value_name = "HOW")]
     pub(super) progress: Show,
-    /// Run in the background: when all processes have begun, or their schedulers have accepted them, print the name of
-    /// the job and return; see isthmus ps, attach, logs, kill
+    /// Run in the background: when all processes have begun, or their schedulers have accepted them, or when this part
+    /// of a world waits for the others or has joined them, print the name of the job and return; see isthmus ps,
+    /// attach, logs, kill
     #[arg(long)]
     pub(super) detach: bool,
     /// This is one part of a world whose parts are started by hand, in any order: NAME=2of3 is part 2 of 3. Parts find

@@ -86,7 +86,7 @@ pub(super) struct Coordinator {
     /// What the processes wait for.
     pub(super) waits: Waits,
     pub(super) clocks: Clocks,
-    /// The terminal is to be left behind when the processes have begun.
+    /// The terminal is to be left behind when the processes have begun, or their schedulers have accepted them.
     pub(super) detaching: bool,
     /// Output can no longer be printed.
     pub(super) unread: bool,
