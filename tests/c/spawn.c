@@ -110,6 +110,25 @@ int main(int argc, char **argv)
     code = MPI_Comm_spawn(argv[0], too_many, 1, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &children, codes);
     OK(MPI_Error_class(code, &class));
     CHECK(class == MPI_ERR_SPAWN && codes[0] == MPI_ERR_SPAWN);
+    /* Where the root's own arguments are wrong, all get a code for each process too. */
+    MPI_Info wrong;
+    OK(MPI_Info_create(&wrong));
+    OK(MPI_Info_set(wrong, "file", "/nowhere/keys"));
+    codes[0] = codes[1] = -1;
+    code = MPI_Comm_spawn(argv[0], words, 2, wrong, 0, MPI_COMM_WORLD, &children, codes);
+    OK(MPI_Error_class(code, &class));
+    CHECK(class == MPI_ERR_SPAWN && codes[0] == MPI_ERR_SPAWN && codes[1] == MPI_ERR_SPAWN);
+    MPI_Info both[] = {MPI_INFO_NULL, wrong};
+    codes[0] = codes[1] = codes[2] = -1;
+    code = MPI_Comm_spawn_multiple(2, commands, arguments, most, both, 0, MPI_COMM_WORLD, &children, codes);
+    OK(MPI_Error_class(code, &class));
+    CHECK(class == MPI_ERR_SPAWN && codes[0] == MPI_ERR_SPAWN && codes[1] == MPI_ERR_SPAWN && codes[2] == MPI_ERR_SPAWN);
+    OK(MPI_Info_delete(wrong, "file"));
+    OK(MPI_Info_set(wrong, "env", "=nothing"));
+    code = MPI_Comm_spawn(argv[0], words, 1, wrong, 0, MPI_COMM_WORLD, &children, codes);
+    OK(MPI_Error_class(code, &class));
+    CHECK(class == MPI_ERR_SPAWN && codes[0] == MPI_ERR_SPAWN);
+    OK(MPI_Info_free(&wrong));
     OK(MPI_Comm_spawn(argv[0], words, 2, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &children, codes));
     parents(children, 2, 1);
     OK(MPI_Finalize());

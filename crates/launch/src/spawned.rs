@@ -90,6 +90,7 @@ impl Spawn<'_> {
         let mut subjobs = Vec::new();
         let mut counts = Vec::new();
         for (appnum, part) in (0u32..).zip(parts) {
+            check_variables(part)?;
             let wishes = Wishes::of(part);
             let count = wishes.count(part)?;
             counts.push(count);
@@ -354,6 +355,17 @@ fn refused(why: impl Into<String>) -> Refusal {
     Refusal::new(Kind::NotStarted, why)
 }
 
+/// The key `env` has lines NAME=VALUE and no others.
+fn check_variables(part: &SpawnProgram) -> Result<(), Refusal> {
+    let values = part.keys.iter().filter(|(key, _)| key == "env");
+    let mut lines = values.flat_map(|(_, value)| value.lines()).map(str::trim);
+    let has_name = |line: &str| line.split_once('=').is_some_and(|(name, _)| !name.trim().is_empty());
+    match lines.find(|line| !line.is_empty() && !has_name(line)) {
+        None => Ok(()),
+        Some(line) => Err(refused(format!("env: the line '{line}' is not of the form NAME=VALUE"))),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -485,6 +497,10 @@ mod tests {
         assert_eq!(second.program.for_architecture("x86_64"), None);
         assert_eq!(second.program.for_architecture("riscv64"), Some("./x"));
         assert!(spawned(&[part(0, &[])]).unwrap_err().contains("no process"));
+        for line in ["A=1\nB", "=x", " =x"] {
+            let why = spawned(&[part(1, &[("env", line)])]).unwrap_err();
+            assert!(why.contains("NAME=VALUE"), "{why}");
+        }
     }
 
     #[test]

@@ -143,6 +143,7 @@ fn spawn(
     root: c_int,
     codes: Out<c_int>,
     new: Out<h::Comm>,
+    wanted: impl FnOnce() -> Vec<u32>,
     parts: impl FnOnce() -> Result<Vec<SpawnProgram>>,
 ) -> Result<()> {
     give(new, || {
@@ -160,8 +161,9 @@ fn spawn(
             });
             own = Some(match opened {
                 Ok(parts) => at_root(port.as_deref().unwrap_or_default(), &parts),
+                // There is a code for each process that was wanted also where nobody was asked for it.
                 Err(error) => Outcome {
-                    wanted: Vec::new(),
+                    wanted: wanted(),
                     started: Err(error),
                     world: None,
                     helper: None,
@@ -339,7 +341,8 @@ extern "C" fn isthmus_MPI_Comm_spawn(
     codes: Out<c_int>,
 ) -> c_int {
     call_on("MPI_Comm_spawn", comm, || {
-        spawn(comm, root, codes, new, || {
+        let wanted = || u32::try_from(most).into_iter().collect();
+        spawn(comm, root, codes, new, wanted, || {
             Ok(vec![part(command, arguments, most, hints)?])
         })
     })
@@ -358,11 +361,15 @@ extern "C" fn isthmus_MPI_Comm_spawn_multiple(
     codes: Out<c_int>,
 ) -> c_int {
     call_on("MPI_Comm_spawn_multiple", comm, || {
-        spawn(comm, root, codes, new, || {
-            let Some(count) = usize::try_from(count)
-                .ok()
-                .filter(|count| (1..=MAX_PARTS).contains(count))
-            else {
+        let parts = usize::try_from(count).ok();
+        let parts = parts.filter(|count| (1..=MAX_PARTS).contains(count));
+        let wanted = || {
+            let all = parts.and_then(|count| most.slice("array_of_maxprocs", count).ok());
+            let all = all.unwrap_or_default().iter();
+            all.map(|&most| u32::try_from(most).unwrap_or(0)).collect()
+        };
+        spawn(comm, root, codes, new, wanted, || {
+            let Some(count) = parts else {
                 fail!(
                     abi::MPI_ERR_ARG,
                     argument("count"),
