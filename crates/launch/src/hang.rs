@@ -42,6 +42,10 @@ pub fn groups(all: &Whereabouts) -> Vec<Group> {
     groups
 }
 
+fn of_rank(all: &Whereabouts, rank: u32) -> Option<&Process> {
+    Some(&all.processes[all.processes.binary_search_by_key(&rank, |process| process.rank).ok()?])
+}
+
 /// What is probably wrong, the likeliest cause first.
 pub fn suspicions(all: &Whereabouts) -> Vec<String> {
     let mut found = Vec::new();
@@ -285,7 +289,7 @@ fn not_come(all: &Whereabouts, operations: &BTreeMap<String, Vec<u32>>, missing:
     let names: Vec<&str> = operations.keys().map(String::as_str).collect();
     let mut where_they_are: BTreeMap<String, Vec<u32>> = BTreeMap::new();
     for &rank in missing {
-        let doing = all.processes.get(rank as usize).map_or_else(String::new, doing);
+        let doing = of_rank(all, rank).map_or_else(String::new, doing);
         where_they_are.entry(doing).or_default().push(rank);
     }
     let each = where_they_are
@@ -306,7 +310,7 @@ fn not_come(all: &Whereabouts, operations: &BTreeMap<String, Vec<u32>>, missing:
 /// Why all members wait in an operation of the same name, and nothing has come to any of them for a while.
 fn stuck(all: &Whereabouts, there: &BTreeMap<u32, Vec<&Item>>) -> Option<String> {
     let waits = |rank: &u32| {
-        let waiting = all.processes.get(*rank as usize).and_then(|p| p.waiting.as_ref());
+        let waiting = of_rank(all, *rank).and_then(|p| p.waiting.as_ref());
         waiting.is_some_and(|waiting| waiting.idle >= STUCK)
     };
     let name = &there.values().next()?.first()?.name;
@@ -370,10 +374,7 @@ fn circles(all: &Whereabouts, found: &mut Vec<String>) {
             continue;
         }
         count += 1;
-        let each = circle
-            .iter()
-            .take(6)
-            .filter_map(|&rank| all.processes.get(rank as usize));
+        let each = circle.iter().take(6).filter_map(|&rank| of_rank(all, rank));
         let each: Vec<String> = each.map(|p| format!("rank {} is {}", p.rank, doing(p))).collect();
         let more = if circle.len() > 6 {
             format!(", and {} more", circle.len() - 6)
@@ -398,7 +399,7 @@ fn sorted(ranks: &[u32]) -> Vec<u32> {
 fn awaited(all: &Whereabouts, missed: &BTreeSet<u32>, found: &mut Vec<String>) {
     let mut count = 0;
     for process in all.processes.iter().filter(|p| !missed.contains(&p.rank)) {
-        let Some(other) = awaits(process).and_then(|peer| all.processes.get(peer as usize)) else {
+        let Some(other) = awaits(process).and_then(|peer| of_rank(all, peer)) else {
             continue;
         };
         // Who waits for somebody itself is told of elsewhere.

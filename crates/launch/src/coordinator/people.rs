@@ -203,15 +203,24 @@ fn connected(job: &Coordinator) -> Vec<Joined> {
     job.joined.shown(rank, |world| !job.agreements.knows(world))
 }
 
-/// What all processes wait for, and which of them are not heard.
+/// What all processes wait for, and which of them are not heard. Of parts that were added and have ended, or never
+/// began, there is nothing to say but who was lost.
 fn whereabouts(coordinator: &Coordinator) -> Whereabouts {
     let heard = |ticks| u32::try_from((TICK * ticks).as_secs().max(1)).unwrap_or(u32::MAX);
     let unheard: Vec<u32> = (0..coordinator.subjobs.len())
         .map(|subjob| coordinator.connections.unheard(subjob).map_or(0, heard))
         .collect();
     let waits = &coordinator.waits;
+    let mut told = waits.tell(&coordinator.subjobs, coordinator.tally.cuts(), &unheard);
+    let subjobs = coordinator.subjobs.iter().enumerate();
+    let mut is_there = subjobs.flat_map(|(site, subjob)| {
+        let is_retired = coordinator.machine.subjobs().is_retired(site);
+        (0..subjob.count).map(move |_| !is_retired)
+    });
+    told.processes
+        .retain(|process| is_there.next() == Some(true) || !process.lost.is_empty());
     Whereabouts {
         joined: connected(coordinator),
-        ..waits.tell(&coordinator.subjobs, coordinator.tally.cuts(), &unheard)
+        ..told
     }
 }
