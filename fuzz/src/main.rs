@@ -22,6 +22,7 @@ mod memory;
 mod mutate;
 mod service;
 mod targets;
+mod traces;
 mod words;
 
 use mutate::Mutator;

@@ -2,7 +2,7 @@
 //! What is fuzzed. A target takes any bytes and must not panic; where something can be decoded, what it encodes
 //! to must decode to the same again.
 
-use crate::{datatypes, files, grid, hello, links, memory, service, words};
+use crate::{datatypes, files, grid, hello, links, memory, service, traces, words};
 use isthmus_datatype::raw::OwnMemory;
 use isthmus_datatype::{ALL, Datatype, Foreign, Packer, Unpacker};
 use isthmus_job::Job;
@@ -35,6 +35,7 @@ pub(crate) const TARGETS: &[Target] = &[
         run: datatypes::described,
         corpus: datatypes::types,
     },
+    traces::TARGET,
     Target {
         name: "file",
         run: files::messages,

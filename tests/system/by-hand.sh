@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Parts of one world that are started by hand, with real programs: ranks and programs of all parts, collective operations over them, one after the
-# other and at once; a trace of each part; a part with a ticket and a home of its own.
+# other and at once; a trace of each part, and of both together; a part with a ticket and a home of its own.
 . "$(dirname "$0")/common.sh"
 for tool in isthmus mpicc; do command -v $tool >/dev/null 2>&1 || skip "no $tool in PATH"; done
 mpicc -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -I"$top/tests/c" "$top/tests/c/parts.c" -o parts || fail "mpicc parts.c"
@@ -36,6 +36,27 @@ for trace in 'first 0 1' 'second 2'; do
     [ "$named" = "$* " ] || fail "$file has ranks $named"
     grep -q '"ph":"X"' "$file" && grep -q right_to_us "$file" || fail "$file has no messages"
 done
+
+# Both on one time line: arrows lead from part to part, and it is said what the clocks are right to.
+isthmus trace second.json first.json --output both.json 2>clocks || { cat clocks; fail "isthmus trace"; }
+grep -q "the clock of 'second.json' was .* 'first.json', right to" clocks || { cat clocks; fail "nothing is said of the clocks"; }
+python3 "$top/tests/system/trace-rules.py" both.json || fail "viewers will not show all of the trace of both parts"
+python3 - <<'P' || fail "the trace of both parts"
+import json
+both, parts = json.load(open("both.json")), [json.load(open(f)) for f in ("first.json", "second.json")]
+events = both["traceEvents"]
+count = lambda trace, phase: sum(e["ph"] == phase for e in trace["traceEvents"])
+assert count(both, "X") == sum(count(p, "X") for p in parts)
+ends = {}
+for e in events:
+    if e["ph"] in "sf":
+        ends.setdefault(e["id"], {})[e["ph"]] = e["pid"]
+assert any({(2 in (e["s"], e["f"])), e["s"] != e["f"]} == {True} for e in ends.values() if len(e) == 2), "no arrow between the parts"
+P
+isthmus trace first.json first.json >twice 2>&1 && fail "one part twice"
+grep -q 'both have rank 0' twice || { cat twice; fail "what is said of one part twice"; }
+isthmus trace first.json --output first.json 2>over && fail "a trace was overwritten"
+grep -q 'would be overwritten' over || { cat over; fail "what is said of that"; }
 
 # Another home: only the ticket leads there.
 export XDG_CACHE_HOME="$PWD/here"

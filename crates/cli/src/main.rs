@@ -53,6 +53,7 @@ mod streams;
 mod successor;
 mod terminal;
 mod top;
+mod trace;
 mod variables;
 mod verbs;
 mod whereabouts;
@@ -85,6 +86,7 @@ enum Verb {
     Names(names::Names),
     Doctor(doctor::Doctor),
     Report(report::Report),
+    Trace(trace::Trace),
     Explain(simulate::Explain),
     Simulate(simulate::Simulate),
     Adaptor(adaptor::Adaptor),
@@ -255,6 +257,7 @@ fn isthmus() -> ExitCode {
         Verb::Edit(arguments) => sessions::edit(&arguments),
         Verb::Names(arguments) => names::names(&arguments),
         Verb::Report(arguments) => report::report(&arguments),
+        Verb::Trace(arguments) => trace::trace(&arguments),
         Verb::Explain(arguments) => simulate::explain(&arguments),
         Verb::Simulate(arguments) => simulate::simulate(&arguments),
         Verb::Sites(arguments) => sites::sites(&arguments),

@@ -40,7 +40,7 @@ const HABITS: [(&str, &[&str]); 11] = [
     ("isthmus where", &["stack", "stacks", "hang", "hangs", "debug", "padb"]),
     ("isthmus discover", &["hosts", "nodes", "sinfo", "resources", "probe"]),
     ("isthmus cp", &["copy", "scp", "rsync", "put", "get", "stage"]),
-    ("isthmus run --trace FILE", &["trace", "profile"]),
+    ("isthmus run --trace FILE", &["profile"]),
     ("isthmus info --settings", &["settings", "config", "env", "options"]),
     ("isthmus --version", &["version"]),
 ];

@@ -53,6 +53,7 @@ mod staged;
 mod statistics;
 pub mod times;
 mod trace;
+pub mod traces;
 mod used;
 mod whereabouts;
 mod worlds;
@@ -91,7 +92,8 @@ pub struct Options {
     pub ssh: String,
     /// Whether somebody can answer questions at a terminal, those of the ssh client too.
     pub terminal: bool,
-    /// Whether the terminal is left behind as soon as the processes have begun.
+    /// Whether the terminal is left behind as soon as the processes have begun, or this part of a world waits for
+    /// others or has joined them.
     pub detach: bool,
     /// Whether programs are staged; otherwise they are looked for at each site.
     pub stage: bool,

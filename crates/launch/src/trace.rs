@@ -25,14 +25,16 @@ const HELD: usize = 1024;
 const UNDER_WAY: usize = 1 << 20;
 /// Nanoseconds from the beginning at most: a hundred days, which microseconds with three digits show exactly.
 const FARTHEST: i128 = 100 * 86_400 * 1_000_000_000;
+/// The first line of a file.
+pub(crate) const HEAD: &str = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[";
 /// Tracks of a process.
-const OUT: u32 = 1;
-const IN: u32 = 2;
+pub(crate) const OUT: u32 = 1;
+pub(crate) const IN: u32 = 2;
 const CONNECTIONS: u32 = 3;
 /// That of its first thread; those of others follow.
 const WAITING: u32 = 16;
 /// The track of what concerns no process: behind all ranks.
-const LINKS: u32 = i32::MAX as u32;
+pub(crate) const LINKS: u32 = i32::MAX as u32;
 /// Drift of clocks that must be allowed for: a hundred microseconds a second is a bad one.
 const DRIFT: f64 = 1e-4;
 
@@ -135,7 +137,7 @@ impl TraceFile {
     /// Begins one; overwrites what is there.
     pub(crate) fn create(path: &Path) -> io::Result<Self> {
         let mut file = BufWriter::new(File::create(path)?);
-        file.write_all(b"{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n")?;
+        writeln!(file, "{HEAD}")?;
         let mut trace = Self {
             file,
             began: SystemTime::now(),
@@ -306,7 +308,10 @@ impl TraceFile {
         }
         let event = json!({
             "ph": "X", "cat": "message", "name": name, "pid": rank, "tid": thread, "ts": shown(at),
-            "args": {"bytes": m.bytes, "tag": m.tag, "context": m.context, "collective": m.context % 2 == 1},
+            "args": {
+                "bytes": m.bytes, "tag": m.tag, "context": m.context, "collective": m.context % 2 == 1, "peer": m.peer,
+                "number": m.number,
+            },
         });
         self.last.insert(track, Shown { at, event, arrow });
         at
@@ -370,7 +375,10 @@ impl TraceFile {
             .map(|(site, error)| (site.clone(), json!({"right_to_us": error.as_nanos() as f64 / 1000.0})))
             .collect();
         let began = self.began.duration_since(UNIX_EPOCH).unwrap_or_default();
-        let other = json!({"clocks": clocks, "events_not_recorded": self.lost, "began": began.as_secs_f64()});
+        let other = json!({
+            "clocks": clocks, "events_not_recorded": self.lost, "began": began.as_secs_f64(),
+            "began_nanoseconds": u64::try_from(began.as_nanos()).unwrap_or(0),
+        });
         if self.failed.is_none() {
             self.failed = write!(self.file, "\n],\"otherData\":{other}}}\n")
                 .and_then(|()| self.file.flush())
@@ -413,8 +421,13 @@ fn bounded<K, V>(map: &mut HashMap<K, V>) -> &mut HashMap<K, V> {
 }
 
 /// Microseconds.
-fn shown(nanoseconds: i64) -> f64 {
+pub(crate) fn shown(nanoseconds: i64) -> f64 {
     nanoseconds as f64 / 1000.0
+}
+
+/// What is shown as so many microseconds; from a file it may be anything.
+pub(crate) fn nanoseconds(shown: f64) -> i64 {
+    (shown * 1000.0).round().clamp(-(FARTHEST as f64), FARTHEST as f64) as i64
 }
 
 #[cfg(test)]

@@ -78,8 +78,8 @@ impl Topology {
 
     /// The same of several worlds, each with nodes and machines of its own in the table, where some nodes are one.
     /// `node_of`: the number of the node on which a process talks in memory with whoever else does, by rank; `None`:
-    /// with nobody. Machines with such a node are one, too. Each world keeps memory of its own there, and so do jobs of
-    /// vendor MPIs, which are nodes of their own.
+    /// with nobody. Machines with such a node are one, too. Each world keeps memory of its own there, and so do jobs
+    /// of vendor MPIs, which are nodes of their own.
     #[must_use]
     pub fn with_common_nodes(mut self, node_of: impl Fn(u32) -> Option<u32>) -> Self {
         let mut common: HashMap<u32, Option<u32>> = HashMap::new();
