@@ -33,3 +33,19 @@ pub(crate) fn trunks() -> Vec<Vec<u8>> {
     .to_vec();
     vec![[asked.unwrap_or_default(), data].concat()]
 }
+
+/// Records of TLS.
+pub(crate) fn records(bytes: &[u8]) {
+    isthmus_net::fuzz_records(bytes);
+}
+
+/// Kind, length and content of each record.
+pub(crate) fn record_lists() -> Vec<Vec<u8>> {
+    let (alert, handshake, data) = (21, 22, 23);
+    vec![
+        vec![data, 3, 1, 2, 3, data, 0, data, 1, 9],
+        vec![handshake, 5, 24, 0, 0, 1, 1, data, 2, 4, 5],
+        vec![0, 6, 1, 2, data, 0, 0, 0, data, 1, 7],
+        vec![data, 1, 8, alert, 2, 1, 0],
+    ]
+}

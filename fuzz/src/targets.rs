@@ -35,7 +35,11 @@ pub(crate) const TARGETS: &[Target] = &[
         run: datatypes::described,
         corpus: datatypes::types,
     },
-    traces::TARGET,
+    Target {
+        name: "traces",
+        run: traces::two,
+        corpus: traces::samples,
+    },
     Target {
         name: "file",
         run: files::messages,
@@ -153,8 +157,8 @@ pub(crate) const TARGETS: &[Target] = &[
     },
     Target {
         name: "records",
-        run: records,
-        corpus: record_lists,
+        run: links::records,
+        corpus: links::record_lists,
     },
     Target {
         name: "plain",
@@ -462,22 +466,6 @@ fn plain_streams() -> Vec<Vec<u8>> {
         [&[40], &eager[..], &farewell, &[0; 31], &eager].concat(),
     ]
 }
-
-fn records(bytes: &[u8]) {
-    isthmus_net::fuzz_records(bytes);
-}
-
-/// Kind, length and content of each record.
-fn record_lists() -> Vec<Vec<u8>> {
-    let (alert, handshake, data) = (21, 22, 23);
-    vec![
-        vec![data, 3, 1, 2, 3, data, 0, data, 1, 9],
-        vec![handshake, 5, 24, 0, 0, 1, 1, data, 2, 4, 5],
-        vec![0, 6, 1, 2, data, 0, 0, 0, data, 1, 7],
-        vec![data, 1, 8, alert, 2, 1, 0],
-    ]
-}
-
 fn channels() -> Vec<Vec<u8>> {
     let hello = segment::Hello {
         below: 9,

@@ -4,16 +4,8 @@
 use isthmus_launch::traces::{Part, merge};
 use std::io::Cursor;
 
-use crate::targets::Target;
-
-pub(crate) const TARGET: Target = Target {
-    name: "traces",
-    run: two,
-    corpus: samples,
-};
-
 /// Two files with a zero between them.
-fn two(bytes: &[u8]) {
+pub(crate) fn two(bytes: &[u8]) {
     let files = bytes.splitn(2, |byte| *byte == 0);
     let mut parts: Vec<Part<Cursor<&[u8]>>> = files
         .map(|file| Part {
@@ -28,7 +20,7 @@ fn two(bytes: &[u8]) {
     }
 }
 
-fn samples() -> Vec<Vec<u8>> {
+pub(crate) fn samples() -> Vec<Vec<u8>> {
     let trace = |rank: u32, peer: u32| {
         let message = |track: u32, at: f64| {
             format!(
