@@ -38,8 +38,8 @@ const WORTH: f64 = 1.05;
 const CONTENT: Duration = Duration::from_secs(20);
 /// Queues that traffic of the bulk class may make: so much of the round trip, or so long.
 const SHORT_QUEUE: (f64, Duration) = (0.08, Duration::from_millis(1));
-/// How fast that traffic answers to a queue that is not as it should be, as a part of that queue per look: that is
-/// 3.2 % of the rate at most, `SHORT_QUEUE` of it. What stays of the answer when the queue is as it should be.
+/// How fast that traffic answers to a queue that is not as it should be, as a part of that queue per look: up to 3.2 %
+/// of the rate faster, and `SLOWER` times that slower. What stays of the answer when the queue is as it should be.
 const ANSWER: f64 = 0.4;
 const STAYS: f64 = 0.25;
 /// Of a queue that is too long by more than so often what it should be, no more is answered to. With less, others wait

@@ -151,7 +151,7 @@ pub trait Transport: Send {
     /// [`Transport::send_gathered`], which has to follow.
     fn gather(&mut self, _peer: Peer) {}
 
-    /// What was gathered leaves. Whatever goes wrong is reported as if the frames had left one by one.
+    /// What was gathered leaves. A failure is told at the next [`Transport::poll`], by [`Sink::lost`].
     fn send_gathered(&mut self, _peer: Peer) {}
 
     /// As [`Transport::send`] for a payload that does not lie in one piece: `fill` writes all of it, at most once, to
