@@ -3,6 +3,8 @@
 /* ranks: 1 2 3 */
 
 #include "connect.h"
+#include <limits.h>
+#include <sys/resource.h>
 
 static int rank, size;
 
@@ -57,6 +59,39 @@ static void parents(MPI_Comm children, int expected, int sum)
     together(children, 0);
     OK(MPI_Comm_disconnect(&children));
     CHECK(children == MPI_COMM_NULL);
+}
+
+/* The limit on virtual memory, so much above what this process has. */
+static struct rlimit limited(long more)
+{
+    long pages = 0;
+    struct rlimit before, little;
+    FILE *own = fopen("/proc/self/statm", "r");
+    CHECK(own && fscanf(own, "%ld", &pages) == 1);
+    if (own)
+        fclose(own);
+    getrlimit(RLIMIT_AS, &before);
+    little = before;
+    little.rlim_cur = pages * sysconf(_SC_PAGESIZE) + more;
+    setrlimit(RLIMIT_AS, &little);
+    return before;
+}
+
+/* Where nobody asks for codes, a great count of processes takes no memory. */
+static void many(char *program, MPI_Info wrong)
+{
+    char *commands[] = {program, program};
+    int most[] = {INT_MAX, INT_MAX}, code, class;
+    MPI_Info infos[] = {MPI_INFO_NULL, wrong};
+    MPI_Comm children;
+    struct rlimit before = limited(1L << 30);
+    code = MPI_Comm_spawn(program, MPI_ARGV_NULL, INT_MAX, wrong, 0, MPI_COMM_WORLD, &children, MPI_ERRCODES_IGNORE);
+    OK(MPI_Error_class(code, &class));
+    CHECK(class == MPI_ERR_SPAWN && children == MPI_COMM_NULL);
+    code = MPI_Comm_spawn_multiple(2, commands, MPI_ARGVS_NULL, most, infos, 0, MPI_COMM_WORLD, &children, MPI_ERRCODES_IGNORE);
+    OK(MPI_Error_class(code, &class));
+    CHECK(class == MPI_ERR_SPAWN && children == MPI_COMM_NULL);
+    setrlimit(RLIMIT_AS, &before);
 }
 
 int main(int argc, char **argv)
@@ -123,6 +158,7 @@ int main(int argc, char **argv)
     code = MPI_Comm_spawn_multiple(2, commands, arguments, most, both, 0, MPI_COMM_WORLD, &children, codes);
     OK(MPI_Error_class(code, &class));
     CHECK(class == MPI_ERR_SPAWN && codes[0] == MPI_ERR_SPAWN && codes[1] == MPI_ERR_SPAWN && codes[2] == MPI_ERR_SPAWN);
+    many(argv[0], wrong);
     OK(MPI_Info_delete(wrong, "file"));
     OK(MPI_Info_set(wrong, "env", "=nothing"));
     code = MPI_Comm_spawn(argv[0], words, 1, wrong, 0, MPI_COMM_WORLD, &children, codes);

@@ -122,19 +122,22 @@ impl Outcome {
         }
     }
 
-    /// One code for each process that was wanted.
-    fn codes(&self) -> Vec<c_int> {
-        let none = Vec::new();
-        let started = self.started.as_ref().unwrap_or(&none);
+    /// For how many processes there are codes.
+    fn wanted(&self) -> usize {
+        self.wanted.iter().map(|&wanted| wanted as usize).sum()
+    }
+
+    /// One code for each process that was wanted. It is the program that has memory for so many, if anybody.
+    fn codes(&self) -> impl Iterator<Item = c_int> {
+        let started = self.started.as_deref().unwrap_or_default();
         let started = started.iter().copied().chain(std::iter::repeat(0));
-        let each = self.wanted.iter().zip(started);
+        let each = self.wanted.iter().copied().zip(started);
         each.flat_map(|(wanted, started)| {
-            (0..*wanted).map(move |at| match at < started {
+            (0..wanted).map(move |at| match at < started {
                 true => abi::MPI_SUCCESS,
                 false => abi::MPI_ERR_SPAWN,
             })
         })
-        .collect()
     }
 }
 
@@ -200,9 +203,13 @@ fn together(
             "what the root said of the processes is no sense; please report this"
         );
     };
-    let all = outcome.codes();
-    if !codes.is_null() {
-        codes.slice("array_of_errcodes", all.len())?.copy_from_slice(&all);
+    let mut codes = match codes.is_null() {
+        // MPI_ERRCODES_IGNORE
+        true => None,
+        false => Some(codes.slice("array_of_errcodes", outcome.wanted())?),
+    };
+    for (place, code) in codes.iter_mut().flat_map(|all| all.iter_mut()).zip(outcome.codes()) {
+        *place = code;
     }
     if let Err(error) = &outcome.started {
         return Err(error.clone());
@@ -222,8 +229,8 @@ fn together(
     if let Some(helper) = outcome.helper {
         keep(helper);
     }
-    if met.is_err() && !codes.is_null() {
-        codes.slice("array_of_errcodes", all.len())?.fill(abi::MPI_ERR_SPAWN);
+    if let (Err(_), Some(all)) = (&met, codes) {
+        all.fill(abi::MPI_ERR_SPAWN);
     }
     met.map_err(|error| match error.class {
         abi::MPIX_ERR_PROC_FAILED | abi::MPIX_ERR_REVOKED => error,
