@@ -2,7 +2,8 @@
 /* Texts that are not UTF-8, as names of files in old encodings are: a program gets back the bytes that it gave, limits count
    these bytes, and errors show them as \xe9.
    ranks: 1 2 */
-#include "check.h"
+#include "files.h"
+#include <isthmus.h>
 
 static const char latin[] = "d\xe9p\xf4t";
 
@@ -85,12 +86,64 @@ static void errors(void)
     OK(MPI_Info_free(&info));
 }
 
+static int same_extent(MPI_Datatype type, MPI_Aint *extent, void *extra)
+{
+    MPI_Aint lower;
+    (void)extra;
+    return MPI_Type_get_extent(type, &lower, extent);
+}
+
+/* As long as they may be, in bytes of the program. */
+static void limits(void)
+{
+    char name[MPI_MAX_DATAREP_STRING + 1], tag[MPI_MAX_STRINGTAG_LEN + 2], back[MPI_MAX_DATAREP_STRING];
+    int size, rank;
+    MPI_Comm comm;
+    MPI_Group group;
+    MPI_File file;
+    MPI_Datatype etype, filetype;
+    MPI_Offset disp;
+    OK(MPI_Comm_size(MPI_COMM_WORLD, &size));
+    OK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
+    memset(name, 0xe9, sizeof name);
+    name[MPI_MAX_DATAREP_STRING - 1] = 0;
+    OK(MPI_Register_datarep(name, NULL, NULL, same_extent, NULL));
+    /* They differ in their last byte only. */
+    name[MPI_MAX_DATAREP_STRING - 2] = 'a';
+    OK(MPI_Register_datarep(name, NULL, NULL, same_extent, NULL));
+    OK(MPI_File_open(MPI_COMM_WORLD, file_name(), MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE, MPI_INFO_NULL, &file));
+    OK(MPI_File_set_view(file, 0, MPI_INT, MPI_INT, name, MPI_INFO_NULL));
+    OK(MPI_File_get_view(file, &disp, &etype, &filetype, back));
+    CHECK(!strcmp(back, name));
+    if (rank > 0)
+        name[MPI_MAX_DATAREP_STRING - 2] = (char)0xe9;
+    ERROR(MPI_File_set_view(file, 0, MPI_INT, MPI_INT, name, MPI_INFO_NULL), size > 1 ? MPI_ERR_NOT_SAME : MPI_SUCCESS);
+    OK(MPI_File_close(&file));
+    name[MPI_MAX_DATAREP_STRING - 1] = 'a';
+    name[MPI_MAX_DATAREP_STRING] = 0;
+    ERROR(MPI_Register_datarep(name, NULL, NULL, same_extent, NULL), MPI_ERR_ARG);
+    memset(tag, 0xe9, sizeof tag);
+    tag[MPI_MAX_STRINGTAG_LEN] = 0;
+    OK(MPI_Comm_group(MPI_COMM_WORLD, &group));
+    OK(MPI_Comm_create_from_group(group, tag, MPI_INFO_NULL, MPI_ERRORS_RETURN, &comm));
+    OK(MPI_Comm_free(&comm));
+    tag[MPI_MAX_STRINGTAG_LEN] = 'a';
+    tag[MPI_MAX_STRINGTAG_LEN + 1] = 0;
+    ERROR(MPI_Comm_create_from_group(group, tag, MPI_INFO_NULL, MPI_ERRORS_RETURN, &comm), MPI_ERR_ARG);
+    OK(MPI_Group_free(&group));
+    isthmus_handler handler;
+    tag[ISTHMUS_MAX_NAME] = 0;
+    OK(isthmus_handler_register(tag, NULL, NULL, 0, &handler));
+    OK(isthmus_handler_unregister(&handler));
+}
+
 int main(int argc, char **argv)
 {
     OK(MPI_Init(&argc, &argv));
     infos();
     names();
     errors();
+    limits();
     OK(MPI_Finalize());
     return 0;
 }

@@ -10,6 +10,7 @@ use isthmus_core::fail;
 use isthmus_core::group::Group;
 use isthmus_core::info::Info;
 use isthmus_wire::file::What;
+use isthmus_wire::word;
 
 use crate::access::Sieve;
 use crate::asking::Ask;
@@ -253,8 +254,9 @@ impl File {
         let (view, said, hints) = match made {
             Ok((view, representation, hints)) => {
                 let mut name = [0; abi::MPI_MAX_DATAREP_STRING as usize];
-                let length = representation.len().min(name.len());
-                name[..length].copy_from_slice(&representation.as_bytes()[..length]);
+                for (to, from) in name.iter_mut().zip(word::to_bytes(representation)) {
+                    *to = from;
+                }
                 (view, Ok(name), hints)
             }
             Err(error) => (View::default(), Err(error), Info::default()),

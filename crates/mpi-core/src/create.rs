@@ -17,6 +17,7 @@ use crate::links;
 use crate::shared_slab::{self as slabs, For};
 use crate::slabs::Use;
 use crate::topology::Topology;
+use crate::words;
 use crate::world::World;
 
 mod split_type;
@@ -458,12 +459,12 @@ fn first_takes(
 }
 
 pub(crate) fn check_string_tag(tag: &str) -> Result<()> {
-    if tag.len() > MAX_STRING_TAG {
+    let length = words::length(tag);
+    if length > MAX_STRING_TAG {
         fail!(
             abi::MPI_ERR_ARG,
             argument("stringtag"),
-            "has {} bytes, allowed are {MAX_STRING_TAG}",
-            tag.len()
+            "has {length} bytes, allowed are {MAX_STRING_TAG}"
         );
     }
     Ok(())

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use isthmus_abi::constants as abi;
 use isthmus_core::error::Result;
-use isthmus_core::fail;
+use isthmus_core::{fail, words};
 use isthmus_wire::requests::{MAX_NAME, MAX_NAMES, is_name};
 
 use crate::Call;
@@ -37,7 +37,7 @@ impl Handlers {
                 abi::MPI_ERR_ARG,
                 argument("name"),
                 "has {} bytes, a name of a handler has 1 to {MAX_NAME}",
-                name.len()
+                words::length(name)
             );
         }
         if self.named(name).is_some() {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use isthmus_engine::Caller;
 use isthmus_wire::frame::Header;
-use isthmus_wire::requests::{MAX_BYTES, MAX_NAME, MAX_NAMES, Target, halves, is_name};
+use isthmus_wire::requests::{MAX_BYTES, MAX_NAMES, Target, halves, is_name};
 
 use crate::handlers::Handler;
 
@@ -80,7 +80,7 @@ impl Origin {
         let next = self.names.len() + 1;
         let is_next = number as usize == next && next <= MAX_NAMES && self.partial.is_none();
         let is_whole = payload.len() == whole as usize && header.auxiliary() == 0 && question == 0;
-        if !is_next || !is_whole || payload.len() > MAX_NAME || !is_name(payload) {
+        if !is_next || !is_whole || !is_name(payload) {
             return Err("a name of a handler that is none, or not the next one");
         }
         self.names.push(String::from_utf8_lossy(payload).into());

@@ -33,11 +33,13 @@
 //! `check`: FNV-1a of the bytes behind it. `job`: FNV-1a of the name of the job, 64 bits. `region` 0: no memory.
 
 use crate::codec::{DecodeError, Reader, Writer};
+use crate::word;
 
 /// Most bytes of a request, with its target, and of a reply: what fits into the credit of a protocol whatever else has
 /// come back in portions.
 pub const MAX_BYTES: usize = 4 << 20;
-/// Longest name of a handler.
+/// Longest name of a handler, in bytes of the program. It travels as a text of [`word`], which is longer where the name
+/// is not UTF-8.
 pub const MAX_NAME: usize = 128;
 /// Most names that a process gives to another one.
 pub const MAX_NAMES: usize = 1024;
@@ -112,7 +114,10 @@ pub fn halves(token: u64) -> (u32, u32) {
 
 /// Whether this is the name of a handler.
 pub fn is_name(bytes: &[u8]) -> bool {
-    !bytes.is_empty() && bytes.len() <= MAX_NAME && std::str::from_utf8(bytes).is_ok()
+    // What stands for a byte takes four.
+    let most = 4 * MAX_NAME;
+    let text = std::str::from_utf8(bytes).ok().filter(|text| text.len() <= most);
+    text.is_some_and(|text| (1..=MAX_NAME).contains(&word::to_bytes(text).len()))
 }
 
 /// Memory of the process that gets a request.
@@ -245,6 +250,8 @@ mod tests {
         }
         assert_eq!(halves(token(7, 9)), (7, 9));
         assert!(is_name(b"work") && !is_name(b"") && !is_name(&[0xff]) && !is_name(&[b'a'; MAX_NAME + 1]));
+        let latin = |bytes: usize| word::from_bytes(&vec![0xe9; bytes]);
+        assert!(is_name(latin(MAX_NAME).as_bytes()) && !is_name(latin(MAX_NAME + 1).as_bytes()));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use isthmus_abi::constants as abi;
 use isthmus_abi::handles as h;
 use isthmus_abi::{Aint, Count, Offset};
 use isthmus_core::error::{Error, Result};
-use isthmus_core::fail;
+use isthmus_core::{fail, words};
 use isthmus_datatype::raw::OwnMemory;
 use isthmus_datatype::{Basic, Datatype, Foreign, Representation};
 use isthmus_io::{File, Source, Target, room};
@@ -259,13 +259,13 @@ fn register(
 ) -> Result<()> {
     process::running()?;
     let name = name.get("datarep", abi::MPI_ERR_ARG)?.into_owned();
-    if name.is_empty() || name.len() >= abi::MPI_MAX_DATAREP_STRING as usize {
+    let length = words::length(&name);
+    let most = abi::MPI_MAX_DATAREP_STRING as usize - 1;
+    if !(1..=most).contains(&length) {
         fail!(
             abi::MPI_ERR_ARG,
             argument("datarep"),
-            "is a name of {} bytes, allowed are 1 to {}",
-            name.len(),
-            abi::MPI_MAX_DATAREP_STRING - 1
+            "is a name of {length} bytes, allowed are 1 to {most}"
         );
     }
     let Some(extent) = extent else {

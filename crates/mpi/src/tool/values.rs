@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use isthmus_abi::constants as abi;
 use isthmus_abi::handles as h;
+use isthmus_core::words;
 
 use crate::c::{Out, Text};
 
@@ -95,7 +96,7 @@ pub(super) fn text(out: Out<c_char>, length: Out<c_int>, text: &str) -> Code {
     if !out.is_null() && room > 0 {
         out.text("", text, room).map_err(|_| abi::MPI_T_ERR_INVALID)?;
     }
-    set(length, text.len() as c_int + 1)
+    set(length, words::length(text) as c_int + 1)
 }
 
 /// Writes as many items of a list as the tool has room for.
