@@ -11,6 +11,7 @@ use isthmus_datatype::raw::OwnMemory;
 use isthmus_datatype::{Basic, Datatype, Representation};
 use isthmus_rma::{Flavor, Sink, Source, TargetData, When, Window};
 use isthmus_transport::memory::Options;
+use isthmus_wire::rma::SHORT;
 
 /// Questions that a process has asked.
 fn questions(world: &World) -> u64 {
@@ -272,5 +273,40 @@ fn short_operations_in_a_row_leave_in_ever_larger_groups() {
     stage.progress();
     assert_eq!((shown(&stage, 128), cell.got(), other.got()), (6, 100, 6));
     stage.progress();
+    assert_eq!(stage.accused(), None);
+}
+
+#[test]
+fn what_asks_for_much_leaves_at_once() {
+    const MUCH: usize = SHORT + 8;
+    let stage = Stage::over(Options::default(), (Flavor::Allocate, 2 * MUCH), Representation::LOCAL);
+    let window = &stage.windows[1];
+    window
+        .lock_all(isthmus_abi::constants::MPI_MODE_NOCHECK)
+        .expect("locked");
+    let (cell, mark) = (Cell::new(window), Cell::at(window, 128));
+    let memory = OwnMemory::new(0, MUCH as isize);
+    let mut sink = Sink {
+        memory: memory.memory(),
+        count: MUCH as u64 / 8,
+        datatype: &cell.long,
+    };
+    let place = TargetData {
+        disp: MUCH as i64,
+        count: MUCH as u64 / 8,
+        ..cell.place()
+    };
+    for value in [5, 6] {
+        cell.get();
+        mark.put(value);
+        assert_ne!(shown(&stage, 128), value, "it waits behind what was asked for");
+        let asked = match value {
+            5 => window.get(&mut sink, &place, When::Always),
+            _ => window.accumulate(Predefined::NoOp, None, Some(&sink), &place, When::Always),
+        };
+        asked.expect("said");
+        assert_eq!(shown(&stage, 128), value);
+        stage.progress();
+    }
     assert_eq!(stage.accused(), None);
 }

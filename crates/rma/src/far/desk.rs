@@ -226,6 +226,11 @@ impl Desk {
         self.out.flush(port, peer, context, question)
     }
 
+    /// See [`Outgoing::leave`].
+    pub(super) fn leave(&mut self, port: &mut Port<'_>, peer: Peer) {
+        self.out.leave(port, peer);
+    }
+
     /// See [`Outgoing::let_go`].
     pub(crate) fn let_go(&mut self, port: &mut Port<'_>) {
         self.out.let_go(port);

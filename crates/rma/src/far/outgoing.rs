@@ -280,8 +280,8 @@ impl Outgoing {
         any
     }
 
-    /// Whether anything was held for this peer.
-    fn leave(&mut self, port: &mut Port<'_>, peer: Peer) -> bool {
+    /// What is held for this peer leaves; whether there was any.
+    pub(super) fn leave(&mut self, port: &mut Port<'_>, peer: Peer) -> bool {
         let held = self.held.get_mut(&peer).filter(|held| !held.frames.is_empty());
         let Some(frames) = held.map(Held::take) else {
             return false;

@@ -208,6 +208,10 @@ fn operate(
         said?;
     }
     if data.length() == 0 {
+        // What takes long is on its way while the program computes.
+        if asks && call.moved > SHORT as u64 {
+            desk.leave(port, way.peer);
+        }
         return Ok(());
     }
     let mut head = header(What::Data, way.context, 0, 0);
