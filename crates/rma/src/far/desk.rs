@@ -43,8 +43,8 @@ fn named(windows: &mut BTreeMap<Key, Box<Open>>, number: u32, peer: Peer) -> Opt
         .map(|(&key, open)| (key, &mut **open))
 }
 
-/// What this process has asked.
-struct Asked {
+/// A question of this process that is not answered, or not wholly.
+struct Question {
     key: Key,
     peer: Peer,
     /// Whether data were asked for.
@@ -59,7 +59,7 @@ struct Asked {
     request: Option<Request>,
 }
 
-impl Asked {
+impl Question {
     /// The program gets its memory back.
     fn keep_off(&mut self) {
         self.to = None;
@@ -72,7 +72,7 @@ pub(crate) struct Desk {
     /// How what arrives without a copy is counted, and what leaves together with others.
     counted: [Counted; 2],
     windows: BTreeMap<Key, Box<Open>>,
-    asked: HashMap<u32, Asked>,
+    asked: HashMap<u32, Question>,
     numbers: u32,
     /// Requests that are not complete, and how many of their parts are not over.
     requests: HashMap<Request, u32>,
@@ -142,7 +142,7 @@ impl Desk {
         if self.has_heard(key) {
             return Vec::new();
         }
-        let of = |asked: &Asked| asked.data && asked.key == key && peer.is_none_or(|peer| asked.peer == peer);
+        let of = |asked: &Question| asked.data && asked.key == key && peer.is_none_or(|peer| asked.peer == peer);
         let all = self.asked.iter().filter(|(_, asked)| of(asked));
         all.map(|(&question, _)| question).collect()
     }
@@ -288,7 +288,7 @@ impl Desk {
         }
         let asks = data.is_some();
         let (to, length) = data.map_or((None, 0), |(to, length)| (Some(to), length));
-        let asked = Asked {
+        let asked = Question {
             key,
             peer,
             data: asks,
@@ -338,7 +338,7 @@ impl Desk {
     }
 
     /// The question that a frame with data answers, if these are the next of it.
-    fn answers(&mut self, peer: Peer, header: &Header) -> Option<(u32, &mut Asked)> {
+    fn answers(&mut self, peer: Peer, header: &Header) -> Option<(u32, &mut Question)> {
         let (context, question) = halves(header);
         let asked = self.asked.get_mut(&question)?;
         let next = header.auxiliary() == asked.got && (1..=asked.length - asked.got).contains(&header.length);

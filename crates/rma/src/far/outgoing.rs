@@ -65,8 +65,8 @@ pub(super) struct Outgoing {
     pub(super) waiting: HashMap<Peer, [u64; 2]>,
     /// Operations for peers that what left before has not reached yet.
     bundles: HashMap<Peer, Bundled>,
-    /// For peers of this local area: since this process has looked after messages.
-    held: HashMap<Peer, Held>,
+    /// Frames for peers of this site, and how groups have grown since this process last looked after messages.
+    held: HashMap<Peer, Group>,
 }
 
 /// A frame that needs nothing more.
@@ -76,10 +76,11 @@ pub(super) struct Frame {
 }
 
 /// Frames for a peer that leave together.
-struct Held {
+struct Group {
     frames: Vec<Frame>,
-    /// How many of them are operations, and their bytes.
+    /// How many of them are operations.
     operations: usize,
+    /// Bytes of their payloads.
     bytes: usize,
     /// So many leave when one more comes. The target begins with the first ones early, and long rows take few messages.
     most: usize,
@@ -87,7 +88,7 @@ struct Held {
     asked: bool,
 }
 
-impl Default for Held {
+impl Default for Group {
     fn default() -> Self {
         Self {
             frames: Vec::new(),
@@ -99,8 +100,8 @@ impl Default for Held {
     }
 }
 
-impl Held {
-    /// Most frames that leave together, and most bytes of them.
+impl Group {
+    /// Most operations that leave together, and most bytes of them.
     const MOST: usize = 32;
     const MOST_BYTES: usize = 16 << 10;
 
@@ -241,8 +242,7 @@ impl Outgoing {
         }
         let held = self.held.entry(peer).or_default();
         if !held.has_room(frame.payload.len()) {
-            let frames = held.take();
-            self.send_all(port, peer, frames);
+            self.leave(port, peer);
         }
         let held = self.held.entry(peer).or_default();
         held.push(frame);
@@ -283,7 +283,7 @@ impl Outgoing {
     /// What is held for this peer leaves; whether there was any.
     pub(super) fn leave(&mut self, port: &mut Port<'_>, peer: Peer) -> bool {
         let held = self.held.get_mut(&peer).filter(|held| !held.frames.is_empty());
-        let Some(frames) = held.map(Held::take) else {
+        let Some(frames) = held.map(Group::take) else {
             return false;
         };
         self.send_all(port, peer, frames);
