@@ -7,8 +7,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustix::io::Errno;
-use rustix::process::{Resource, getrlimit};
+use isthmus_lock::within_size_limit;
 
 /// A file as the system has it. A trait, so that tests can have one that fails.
 pub trait Disk: Send + Sync {
@@ -25,15 +24,6 @@ impl Disk for File {
 
     fn write_some(&self, buffer: &[u8], offset: u64) -> io::Result<usize> {
         self.write_at(buffer, offset)
-    }
-}
-
-/// Whether this process may make a file so long (`ulimit -f`). The system's answer would be a signal, which ends the
-/// program.
-pub(crate) fn allowed(length: u64) -> io::Result<()> {
-    match getrlimit(Resource::Fsize).current {
-        Some(limit) if limit < length => Err(Errno::FBIG.into()),
-        _ => Ok(()),
     }
 }
 
@@ -100,7 +90,7 @@ impl Disk for Own {
 
     fn write_some(&self, buffer: &[u8], offset: u64) -> io::Result<usize> {
         // The system itself writes less where only the first byte is allowed.
-        allowed(offset.saturating_add(u64::from(!buffer.is_empty())))?;
+        within_size_limit(offset.saturating_add(u64::from(!buffer.is_empty())))?;
         self.count(true, self.file.write_at(buffer, offset))
     }
 }

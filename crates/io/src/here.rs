@@ -9,11 +9,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use isthmus_abi::constants as abi;
 use isthmus_core::error::{Error, Result};
 use isthmus_core::fail;
+use isthmus_lock::within_size_limit;
 use isthmus_wire::file::{Answer, MAX_PAYLOAD, What, decode_runs};
 
 use crate::access::{self, Sieve};
 use crate::allowed;
-use crate::disk::{Counts, Own, allowed, read_all, write_all};
+use crate::disk::{Counts, Own, read_all, write_all};
 use crate::error::{self, Whose};
 use crate::gate::{Gate, can_lock};
 use crate::memory::{Source, Target};
@@ -344,7 +345,7 @@ impl Here {
 /// Makes the file shorter, or longer where that is allowed.
 fn set_size(disk: &std::fs::File, size: u64) -> io::Result<()> {
     if disk.metadata()?.len() < size {
-        allowed(size)?;
+        within_size_limit(size)?;
     }
     again(|| disk.set_len(size))
 }
@@ -355,7 +356,7 @@ fn preallocate(disk: &std::fs::File, size: u64) -> io::Result<()> {
         return Ok(());
     }
     if disk.metadata()?.len() < size {
-        allowed(size)?;
+        within_size_limit(size)?;
     }
     let flags = rustix::fs::FallocateFlags::empty();
     match again(|| Ok(rustix::fs::fallocate(disk, flags, 0, size)?)) {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A lock that costs next to nothing when only one thread at a time uses it; threads and work of the library that the
-//! program's signals and floating-point traps do not reach.
+//! program's signals and floating-point traps do not reach; files that would be too long, before a signal says so.
 
 #[cfg(all(test, loom))]
 mod models;
 mod quiet;
 pub mod shared;
+mod size_limit;
 
 use std::cell::UnsafeCell;
 use std::fmt;
@@ -14,6 +15,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::{PoisonError, TryLockError};
 
 pub use quiet::{spawn_quiet, untrapped};
+pub use size_limit::within_size_limit;
 
 // The real ones, or those of the model checker (`--cfg loom`), so that what is checked is what runs.
 #[cfg(loom)]

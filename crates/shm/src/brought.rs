@@ -19,6 +19,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use isthmus_lock::within_size_limit;
 use isthmus_wire::joining::Memory;
 use rustix::fs::{FileType, MemfdFlags, Mode, OFlags, SealFlags, Stat};
 use rustix::io::Errno;
@@ -26,7 +27,7 @@ use rustix::pipe::PipeFlags;
 use rustix::process::{PidfdFlags, getpid, pidfd_open};
 
 use crate::error::ShmError;
-use crate::file::{allowed, fingerprint, system};
+use crate::file::{fingerprint, system};
 use crate::geometry::{Geometry, MAGIC, VERSION};
 
 /// Bytes at the beginning that say what the file is.
@@ -57,7 +58,7 @@ impl Brought {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let file = rustix::fs::memfd_create("isthmus-meeting", flags).map_err(|e| system("make memory", e))?;
         rustix::fs::fchmod(&file, Mode::RUSR | Mode::WUSR).map_err(|e| system("protect memory", e))?;
-        allowed(PAGE)
+        within_size_limit(PAGE)
             .and_then(|()| rustix::fs::ftruncate(&file, PAGE))
             .map_err(|e| system("size memory", e))?;
         let written = rustix::io::pwrite(&file, &header(&token), 0).map_err(|e| system("write to memory", e))?;
@@ -171,7 +172,7 @@ fn check(file: OwnedFd, token: &[u8; 16]) -> Result<OwnedFd, Errno> {
 /// All members find the same length, so it does not matter who comes first.
 fn enlarge(file: &OwnedFd, geometry: Geometry) -> Result<(), Errno> {
     let total = geometry.total_bytes() as u64;
-    allowed(total)?;
+    within_size_limit(total)?;
     match rustix::fs::fstat(file)?.st_size.unsigned_abs() {
         PAGE => rustix::fs::ftruncate(file, total),
         length if length == total => Ok(()),

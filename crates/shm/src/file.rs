@@ -4,9 +4,9 @@
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
+use isthmus_lock::within_size_limit;
 use rustix::fs::{AtFlags, CWD, FallocateFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
-use rustix::process::{Resource, getrlimit};
 
 use crate::error::ShmError;
 use crate::geometry::{Geometry, MAGIC, VERSION};
@@ -54,7 +54,7 @@ pub(crate) fn create(path: &Path, job: &str, slot: usize, geometry: Geometry) ->
 
 fn fill(file: &OwnedFd, path: &Path, job: &str, geometry: Geometry) -> Result<(), ShmError> {
     let total = geometry.total_bytes() as u64;
-    allowed(total)
+    within_size_limit(total)
         .and_then(|()| rustix::fs::ftruncate(file, total))
         .map_err(|e| system("size the shared memory file", path, e))?;
     reserve(file, path, geometry)?;
@@ -68,14 +68,6 @@ fn fill(file: &OwnedFd, path: &Path, job: &str, geometry: Geometry) -> Result<()
         Ok(32) => Ok(()),
         Ok(_) => Err(system("write to the shared memory file", path, Errno::NOSPC)),
         Err(e) => Err(system("write to the shared memory file", path, e)),
-    }
-}
-
-/// Whether this process may make a file so long. The system's answer would be a signal, which ends the program.
-pub(crate) fn allowed(bytes: u64) -> Result<(), Errno> {
-    match getrlimit(Resource::Fsize).current {
-        Some(limit) if limit < bytes => Err(Errno::FBIG),
-        _ => Ok(()),
     }
 }
 

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use isthmus_datatype::raw::WriteMemory;
+use isthmus_lock::within_size_limit;
 use isthmus_transport::Peer;
 use isthmus_transport::sharing::{Reach, Run, SharedMemory, Sharing, Unreached};
 use rustix::fs::{FallocateFlags, FileType, Mode, OFlags};
@@ -23,7 +24,6 @@ use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags};
 
 use crate::error::{ShmError, hint};
-use crate::file::allowed;
 use crate::pull;
 use crate::transport::ShmTransport;
 
@@ -158,7 +158,7 @@ fn system(doing: &'static str, path: &Path, error: Errno) -> String {
 
 /// Makes sure that there is memory behind a file.
 fn allocate(file: &OwnedFd, total: usize) -> Result<(), Errno> {
-    allowed(total as u64)?;
+    within_size_limit(total as u64)?;
     loop {
         match rustix::fs::fallocate(file, FallocateFlags::empty(), 0, total as u64) {
             Err(Errno::INTR) => {}

@@ -19,9 +19,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use rustix::io::Errno;
+use isthmus_lock::within_size_limit;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
-use rustix::process::{Resource, getrlimit};
 
 /// Rows that each process owns. A communicator without one is not the vendor's.
 const ROWS: u32 = 128;
@@ -52,13 +51,7 @@ impl Attendance {
             .mode(0o600)
             .open(path)?;
         let length = (ROWS as usize) * (count as usize) * (count as usize) * size_of::<AtomicU32>();
-        // The system's answer would be a signal (`ulimit -f`).
-        if getrlimit(Resource::Fsize)
-            .current
-            .is_some_and(|limit| limit < length as u64)
-        {
-            return Err(Errno::FBIG.into());
-        }
+        within_size_limit(length as u64)?;
         // All make it equally long; what was never written is zero and takes no memory.
         file.set_len(length as u64)?;
         Ok(Self {
