@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Windows of every kind of memory, made and freed in random order, with random operations against a model of what each process has written
-   at each other one. Memory of MPI_Alloc_mem, of malloc, of the window itself and attached pieces mix, and come back as another window's.
+   at each other one. Memory of MPI_Alloc_mem, of malloc, of the window itself and memory attached in one or two pieces, which change between
+   epochs, mix, and come back as another window's.
    usage: model SECONDS [SEED]   (the seed is printed) */
 #include <mpi.h>
 #include <stdint.h>
@@ -13,6 +14,7 @@
 static const int lengths[] = {8, 8, 64, 64, 256, 1000, 1000, 4096, 8192, 8208, 20000, 70000};
 #define SLOTS ((int)(sizeof lengths / sizeof *lengths))
 #define OPEN 400 /* operations before a flush, at most */
+#define MOST 64  /* processes, at most */
 
 enum { NOTHING, READ, WRITTEN, ADDED };
 enum { LOCK_ALL, LOCK, FENCE, START, MODES };
@@ -158,7 +160,7 @@ static void row(int target, int flushes)
     }
 }
 
-static void phase(int mode, MPI_Group others)
+static void phase(int mode, MPI_Group everybody)
 {
     switch (mode) {
     case LOCK_ALL:
@@ -185,8 +187,8 @@ static void phase(int mode, MPI_Group others)
         }
         break;
     default:
-        MPI_Win_post(others, 0, win);
-        MPI_Win_start(others, 0, win);
+        MPI_Win_post(everybody, 0, win);
+        MPI_Win_start(everybody, 0, win);
         row(-1, 0);
         MPI_Win_complete(win);
         over(-1);
@@ -206,7 +208,7 @@ static uint64_t weighed(const char *bytes, int length)
 static void judge(const char *base)
 {
     for (int target = 0; target < size; target++) {
-        uint64_t sum = weighed(model + (size_t)target * (size_t)column, column), sums[64];
+        uint64_t sum = weighed(model + (size_t)target * (size_t)column, column), sums[MOST];
         MPI_Gather(&sum, 1, MPI_UINT64_T, sums, 1, MPI_UINT64_T, target, MPI_COMM_WORLD);
         for (int origin = 0; rank == target && origin < size; origin++)
             if (weighed(base + (size_t)origin * (size_t)column, column) != sums[origin])
@@ -214,11 +216,26 @@ static void judge(const char *base)
     }
 }
 
-static void one_window(MPI_Group others)
+/* Memory of a dynamic window, in two pieces, each with whole places; in one, if half is 0. */
+static void attach(char *base, MPI_Aint half, MPI_Aint bytes)
+{
+    if (half)
+        MPI_Win_attach(win, base, half);
+    MPI_Win_attach(win, base + half, bytes - half);
+}
+
+static void detach(char *base, MPI_Aint half)
+{
+    if (half)
+        MPI_Win_detach(win, base);
+    MPI_Win_detach(win, base + half);
+}
+
+static void one_window(MPI_Group everybody)
 {
     enum { BROUGHT, GIVEN, DYNAMIC };
     int flavor = (int)next(&common, 3), kind = (int)any(3), phases = 1 + (int)next(&common, 4);
-    MPI_Aint bytes = (MPI_Aint)size * column, front = kind == 2 ? 8 * (1 + (MPI_Aint)any(700)) : 0, origin = 0;
+    MPI_Aint bytes = (MPI_Aint)size * column, front = kind == 2 ? 8 * (1 + (MPI_Aint)any(700)) : 0, origin = 0, half = 0;
     char *piece = NULL, *base;
     if (flavor == BROUGHT) {
         MPI_Win_allocate(bytes, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &win);
@@ -232,7 +249,7 @@ static void one_window(MPI_Group others)
             MPI_Win_create(base, bytes, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win);
         } else {
             MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &win);
-            MPI_Win_attach(win, base, bytes);
+            attach(base, half, bytes);
             MPI_Get_address(base, &origin);
         }
     }
@@ -241,22 +258,12 @@ static void one_window(MPI_Group others)
     memset(model, 0, (size_t)bytes);
     MPI_Barrier(MPI_COMM_WORLD);
     for (; phases > 0; phases--) {
-        phase((int)next(&common, MODES), others);
+        phase((int)next(&common, MODES), everybody);
         MPI_Barrier(MPI_COMM_WORLD);
         if (flavor == DYNAMIC && any(2)) {
-            /* In two pieces, each with whole places. */
-            MPI_Aint half = bytes / size * (MPI_Aint)any((unsigned)size);
-            MPI_Win_detach(win, base);
-            if (half)
-                MPI_Win_attach(win, base, half);
-            MPI_Win_attach(win, base + half, bytes - half);
-            MPI_Barrier(MPI_COMM_WORLD);
-            if (half)
-                MPI_Win_detach(win, base);
-            MPI_Win_detach(win, base + half);
-            MPI_Win_attach(win, base, bytes);
-        } else {
-            MPI_Barrier(MPI_COMM_WORLD);
+            detach(base, half);
+            half = column * (MPI_Aint)any((unsigned)size);
+            attach(base, half, bytes);
         }
         MPI_Barrier(MPI_COMM_WORLD);
     }
@@ -264,7 +271,7 @@ static void one_window(MPI_Group others)
     judge(base);
     MPI_Win_unlock(rank, win);
     if (flavor == DYNAMIC)
-        MPI_Win_detach(win, base);
+        detach(base, half);
     MPI_Win_free(&win);
     if (flavor != BROUGHT && kind == 0)
         free(piece);
@@ -278,10 +285,14 @@ int main(int argc, char **argv)
     unsigned long windows = 0, sum;
     int more = 1, mistakes;
     char *kept[8] = {NULL};
-    MPI_Group world, others;
+    MPI_Group everybody;
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
+    if (size > MOST) {
+        fprintf(stderr, "%d processes are more than %d\n", size, MOST);
+        MPI_Abort(MPI_COMM_WORLD, 2);
+    }
     common = argc > 2 ? strtoull(argv[2], NULL, 0) : (uint64_t)time(NULL);
     MPI_Bcast(&common, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
     if (rank == 0)
@@ -296,11 +307,10 @@ int main(int argc, char **argv)
     /* Every other one of the longs at the target. */
     MPI_Type_create_resized(MPI_INT64_T, 0, 16, &sparse);
     MPI_Type_commit(&sparse);
-    MPI_Comm_group(MPI_COMM_WORLD, &world);
-    others = world;
+    MPI_Comm_group(MPI_COMM_WORLD, &everybody);
     end = MPI_Wtime() + seconds;
     while (more) {
-        one_window(others);
+        one_window(everybody);
         windows++;
         /* Memory comes and goes between windows. */
         int which = (int)any(8);
@@ -315,7 +325,7 @@ int main(int argc, char **argv)
         if (kept[i])
             MPI_Free_mem(kept[i]);
     MPI_Type_free(&sparse);
-    MPI_Group_free(&world);
+    MPI_Group_free(&everybody);
     MPI_Reduce(&operations, &sum, 1, MPI_UNSIGNED_LONG, MPI_SUM, 0, MPI_COMM_WORLD);
     MPI_Allreduce(&bad, &mistakes, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     if (rank == 0)
