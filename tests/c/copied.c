@@ -3,6 +3,7 @@
    operation takes cannot be seen by its result.
    ranks: 2 4 */
 #include "check.h"
+#include <sched.h>
 
 enum { TIMES = 12, LONGEST = 1 << 20, MOST = 4 };
 enum { STRAIGHT, CELLS, FRAMES, WAYS };
@@ -27,10 +28,9 @@ static void open_counters(void)
     }
 }
 
-/* Of all processes together, so far. What this itself takes is far below what is judged. */
-static void count(unsigned long long all[WAYS])
+/* Of this process, and of all together, so far. What this itself takes is far below what is judged. */
+static void count(unsigned long long own[WAYS], unsigned long long all[WAYS])
 {
-    unsigned long long own[WAYS];
     for (int way = 0; way < WAYS; way++)
         OK(MPI_T_pvar_read(session, handles[way], &own[way]));
     OK(MPI_Allreduce(own, all, WAYS, MPI_UNSIGNED_LONG_LONG, MPI_SUM, comm));
@@ -127,14 +127,21 @@ static const struct {
     {"allreduce", allreduce, SHARED, none, results},
 };
 
+/* On which this process may run. */
+static int processors(void)
+{
+    cpu_set_t set;
+    return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
 static void judge(int which, int can_copy)
 {
-    unsigned long long before[WAYS], after[WAYS];
-    count(before);
+    unsigned long long before[WAYS], after[WAYS], own_before[WAYS], own[WAYS];
+    count(own_before, before);
     for (int n = 0; n < TIMES; n++)
         operations[which].call();
     OK(MPI_Barrier(comm));
-    count(after);
+    count(own, after);
     double copied[WAYS], block = (double)bytes * TIMES;
     for (int way = 0; way < WAYS; way++)
         copied[way] = (double)(after[way] - before[way]);
@@ -149,6 +156,12 @@ static void judge(int which, int can_copy)
     CHECK(rule != ONCE || (copied[STRAIGHT] == straight && seen <= 0));
     /* Each time one way or the other. */
     CHECK(rule != EITHER || copied[STRAIGHT] / straight + seen / shared <= 1);
+    /* Where each of two has a processor, both compute: the root reads more than half of a block, the other one reads and writes less than half.
+       So long a block is always copied straight. */
+    if (can_copy && operations[which].call == reduce && size == 2 && bytes == LONGEST && processors() >= size) {
+        double copied_here = (double)(own[STRAIGHT] - own_before[STRAIGHT]);
+        CHECK(copied_here > block / 2 && copied_here < block);
+    }
 }
 
 int main(int argc, char **argv)
@@ -162,11 +175,11 @@ int main(int argc, char **argv)
     CHECK(give && take && size <= MOST);
     open_counters();
     /* Whether the system lets processes copy from each other. */
-    unsigned long long all[WAYS];
+    unsigned long long own[WAYS], all[WAYS];
     bytes = 1 << 16;
     for (int n = 0; n < TIMES; n++)
         sendrecv();
-    count(all);
+    count(own, all);
     int can_copy = all[STRAIGHT] > 0;
     if (!can_copy && rank == 0)
         printf("the system does not let processes copy from each other\n");
