@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Predefined attributes have values; keys made at run time never equal a predefined one, ours included.
+/* Predefined attributes have values; keys made at run time never equal a predefined one, ours included; keys of another kind are errors.
    ranks: 1 2 */
 #include "check.h"
 

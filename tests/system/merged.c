@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Parents and children on two machines, of each world two processes on both: what is merged of them knows machines and
-   sites, and operations cross each link the fewest times. Messages across a level are counted by MPI_T. */
+   sites, and operations cross what is between these the fewest times. Messages across a level are counted by MPI_T; merged.sh judges them. */
 #include "check.h"
 #include "sent.h"
 

@@ -20,6 +20,11 @@ for where in near far; do
     grep '^rank' $where.out | awk '{ print $NF }' | sort | uniq -c | awk '$1 != 4 { exit 1 } END { exit NR != 2 }' ||
         { cat $where.out; fail "$where: machines of two worlds are not one"; }
 done
+# Both machines are in one local area, or each in one of its own.
+grep '^rank' near.out | grep -v 'area 0,' && fail "machines of one local area have different colours"
+grep '^rank' far.out | grep -v 'area \([01]\), machine \1$' && fail "machines that are far from each other have one area's colour"
+# On a machine no process hears twice of the same: six are not the first of theirs.
+grep '^bcast\|^reduce' near.out far.out | grep -v 'node [0-6]$' && fail "more messages on a machine than there are processes"
 grep -v 'wide 0, local 1, ' near.out | grep '^bcast\|^reduce' && fail "the network of the local area was crossed more than once"
 grep -v 'wide 1, local 0, ' far.out | grep '^bcast\|^reduce' && fail "the wide area was crossed more than once"
 echo "two worlds on two machines cross what is between these once"
