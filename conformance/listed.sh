@@ -44,8 +44,10 @@ listed_wanted() {
 listed_run() {
     directory=$1 passed=0 failed=0 expected=0
     if [ -n "$sites" ]; then place=sites launch="$here/../spread"; else place=node launch="$bin/mpiexec"; fi
-    if [ -n "$met" ]; then launch="$top/conformance/met/mpiexec"; fi
-    if [ -n "$met$sites" ]; then export MET_SITES="${sites:+home b1}"; fi
+    if [ -n "$met" ]; then
+        launch="$top/conformance/met/mpiexec"
+        export MET_SITES="${sites:+home b1}"
+    fi
     export ISTHMUS_TEST_BIN="$bin" SPREAD_OPTIONS="--share /tmp ${SPREAD_OPTIONS:-}"
     mkdir -p "$work/$place"
     while read -r name ranks arguments <&3; do
