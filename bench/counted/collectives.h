@@ -14,15 +14,13 @@ static void barrier(int bytes)
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
-static void bcast_from_0(int bytes)
+static inline void bcast(int root, int bytes)
 {
-    MPI_Bcast(in, bytes, MPI_BYTE, 0, MPI_COMM_WORLD);
+    MPI_Bcast(in, bytes, MPI_BYTE, root, MPI_COMM_WORLD);
 }
 
-static void bcast_from_1(int bytes)
-{
-    MPI_Bcast(in, bytes, MPI_BYTE, 1, MPI_COMM_WORLD);
-}
+static void bcast_from_0(int bytes) { bcast(0, bytes); }
+static void bcast_from_1(int bytes) { bcast(1, bytes); }
 
 static void ibcast(int bytes)
 {
@@ -74,29 +72,22 @@ static void scatter(int bytes)
     MPI_Scatter(out, bytes, MPI_BYTE, in, bytes, MPI_BYTE, 0, MPI_COMM_WORLD);
 }
 
-static void scatterv_from_1(int bytes)
+static inline void scatterv(int root, int bytes)
 {
     int counts[2] = {bytes, bytes}, from[2] = {0, bytes};
-    MPI_Scatterv(out, counts, from, MPI_BYTE, in, bytes, MPI_BYTE, 1, MPI_COMM_WORLD);
+    MPI_Scatterv(out, counts, from, MPI_BYTE, in, bytes, MPI_BYTE, root, MPI_COMM_WORLD);
 }
 
-static void scatterv_from_0(int bytes)
-{
-    int counts[2] = {bytes, bytes}, from[2] = {0, bytes};
-    MPI_Scatterv(out, counts, from, MPI_BYTE, in, bytes, MPI_BYTE, 0, MPI_COMM_WORLD);
-}
-
-static void gatherv_to_1(int bytes)
+static inline void gatherv(int root, int bytes)
 {
     int counts[2] = {bytes, bytes}, at[2] = {0, bytes};
-    MPI_Gatherv(out, bytes, MPI_BYTE, in, counts, at, MPI_BYTE, 1, MPI_COMM_WORLD);
+    MPI_Gatherv(out, bytes, MPI_BYTE, in, counts, at, MPI_BYTE, root, MPI_COMM_WORLD);
 }
 
-static void gatherv_to_0(int bytes)
-{
-    int counts[2] = {bytes, bytes}, at[2] = {0, bytes};
-    MPI_Gatherv(out, bytes, MPI_BYTE, in, counts, at, MPI_BYTE, 0, MPI_COMM_WORLD);
-}
+static void scatterv_from_0(int bytes) { scatterv(0, bytes); }
+static void scatterv_from_1(int bytes) { scatterv(1, bytes); }
+static void gatherv_to_0(int bytes) { gatherv(0, bytes); }
+static void gatherv_to_1(int bytes) { gatherv(1, bytes); }
 
 static void allgather(int bytes)
 {

@@ -8,29 +8,40 @@
 /* A receive that is started again and again. */
 static MPI_Request started = MPI_REQUEST_NULL;
 
-static void send(int bytes)
+static inline void send_to(int peer, int bytes)
 {
-    MPI_Send(out, bytes, MPI_BYTE, other, 0, MPI_COMM_WORLD);
+    MPI_Send(out, bytes, MPI_BYTE, peer, 0, MPI_COMM_WORLD);
 }
 
-static void receive(int bytes)
+static inline void receive_from(int peer, int bytes)
 {
-    MPI_Recv(in, bytes, MPI_BYTE, other, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Recv(in, bytes, MPI_BYTE, peer, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
-static void isend(int bytes)
+static inline void isend_to(int peer, int bytes)
 {
     MPI_Request request;
-    MPI_Isend(out, bytes, MPI_BYTE, other, 0, MPI_COMM_WORLD, &request);
+    MPI_Isend(out, bytes, MPI_BYTE, peer, 0, MPI_COMM_WORLD, &request);
     MPI_Wait(&request, MPI_STATUS_IGNORE);
 }
 
-static void irecv(int bytes)
+static inline void irecv_from(int peer, int bytes)
 {
     MPI_Request request;
-    MPI_Irecv(in, bytes, MPI_BYTE, other, 0, MPI_COMM_WORLD, &request);
+    MPI_Irecv(in, bytes, MPI_BYTE, peer, 0, MPI_COMM_WORLD, &request);
     MPI_Wait(&request, MPI_STATUS_IGNORE);
 }
+
+static void send(int bytes) { send_to(other, bytes); }
+static void receive(int bytes) { receive_from(other, bytes); }
+static void isend(int bytes) { isend_to(other, bytes); }
+static void irecv(int bytes) { irecv_from(other, bytes); }
+
+/* Nobody at the other end. */
+static void send_to_none(int bytes) { send_to(MPI_PROC_NULL, bytes); }
+static void receive_from_none(int bytes) { receive_from(MPI_PROC_NULL, bytes); }
+static void isend_to_none(int bytes) { isend_to(MPI_PROC_NULL, bytes); }
+static void irecv_from_none(int bytes) { irecv_from(MPI_PROC_NULL, bytes); }
 
 static void sendrecv(int bytes)
 {
@@ -84,31 +95,6 @@ static void to_self(int bytes)
     MPI_Irecv(in, bytes, MPI_BYTE, rank, 0, MPI_COMM_WORLD, &requests[0]);
     MPI_Isend(out, bytes, MPI_BYTE, rank, 0, MPI_COMM_WORLD, &requests[1]);
     MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
-}
-
-/* Nobody at the other end. */
-static void send_to_none(int bytes)
-{
-    MPI_Send(out, bytes, MPI_BYTE, MPI_PROC_NULL, 0, MPI_COMM_WORLD);
-}
-
-static void receive_from_none(int bytes)
-{
-    MPI_Recv(in, bytes, MPI_BYTE, MPI_PROC_NULL, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-}
-
-static void isend_to_none(int bytes)
-{
-    MPI_Request request;
-    MPI_Isend(out, bytes, MPI_BYTE, MPI_PROC_NULL, 0, MPI_COMM_WORLD, &request);
-    MPI_Wait(&request, MPI_STATUS_IGNORE);
-}
-
-static void irecv_from_none(int bytes)
-{
-    MPI_Request request;
-    MPI_Irecv(in, bytes, MPI_BYTE, MPI_PROC_NULL, 0, MPI_COMM_WORLD, &request);
-    MPI_Wait(&request, MPI_STATUS_IGNORE);
 }
 
 static void iprobe(int bytes)
