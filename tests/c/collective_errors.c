@@ -29,6 +29,42 @@ static void one_errs(MPI_Comm world, int *a, int *b)
     }
 }
 
+/* Long blocks are written straight to the root's memory. One that is shorter or longer than the root expects is the root's error, which
+   names its giver; nobody else errs, and the communicator stays usable. */
+static void one_gives_another_length(MPI_Comm world)
+{
+    enum { LONG = 1 << 20, LESS = LONG - 4096 };
+    char *give = calloc(LONG, 1), *take = malloc((size_t)size * LONG);
+    CHECK(give && take);
+    for (int longer = 0; longer < 2; longer++) {
+        int usual = longer ? LESS : LONG, other = longer ? LONG : LESS, wrong = size - 1;
+        for (int blocking = 0; blocking < 2; blocking++) {
+            MPI_Request request = MPI_REQUEST_NULL;
+            int count = rank == wrong ? other : usual;
+            int code = blocking ? MPI_Gather(give, count, MPI_BYTE, take, usual, MPI_BYTE, 0, world)
+                                : MPI_Igather(give, count, MPI_BYTE, take, usual, MPI_BYTE, 0, world, &request);
+            if (code == MPI_SUCCESS)
+                code = MPI_Wait(&request, MPI_STATUS_IGNORE);
+            if (rank == 0) {
+                char text[MPI_MAX_ERROR_STRING], name[32];
+                int length;
+                FAILS(MPI_ERR_TRUNCATE, code);
+                OK(MPI_Error_string(code, text, &length));
+                snprintf(name, sizeof name, "rank %d", wrong);
+                CHECK(strstr(text, name));
+            } else {
+                OK(code);
+            }
+            int sum = 0;
+            OK(MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, world));
+            CHECK(sum == size * (size - 1) / 2);
+            OK(MPI_Gather(give, usual, MPI_BYTE, take, usual, MPI_BYTE, 0, world));
+        }
+    }
+    free(give);
+    free(take);
+}
+
 int main(int argc, char **argv)
 {
     int a[8] = {1, 2, 3, 4, 5, 6, 7, 8}, b[8], counts[4] = {1, 1, 1, 1}, negative[4] = {-1, -1, -1, -1}, displs[4] = {0, 1, 2, 3};
@@ -45,6 +81,7 @@ int main(int argc, char **argv)
     OK(MPI_Type_commit(&derived));
 
     one_errs(world, a, b);
+    one_gives_another_length(world);
     FAILS(MPI_ERR_ROOT, MPI_Bcast(a, 1, MPI_INT, size, world));
     FAILS(MPI_ERR_ROOT, MPI_Bcast(a, 1, MPI_INT, -1, world));
     FAILS(MPI_ERR_ROOT, MPI_Reduce(a, b, 1, MPI_INT, MPI_SUM, MPI_ROOT, world));

@@ -183,19 +183,17 @@ pub(super) fn copy_from(
     Ok(meeting.fetch(peer, &offer, before(meet), into, length))
 }
 
-/// Writes the own block to what the root of a gather offers for the result; `Ok(false)`: that is not possible.
-pub(super) fn write_to(
-    meet: &CellCollective,
-    root: u32,
-    pulling: &Pulling,
-    meeting: &mut dyn Meeting,
-) -> Result<bool, EngineError> {
-    let (Some(offer), Some((own, bytes))) = (found(meet, root, pulling, meeting)?, given_whole(meet)) else {
-        return Ok(false);
+/// Writes the own block to what the root of a gather offers for the result; false: that is not possible.
+pub(super) fn write_to(meet: &CellCollective, root: u32, pulling: &Pulling, meeting: &mut dyn Meeting) -> bool {
+    // A block that is not as long as the root expects goes through cells: it is the root's mistake to find.
+    let (length, _, [offer, _]) = offered(meet, root, pulling, meeting);
+    let offer = offer.filter(|_| length == meet.block);
+    let (Some(offer), Some((own, bytes))) = (offer, given_whole(meet)) else {
+        return false;
     };
     let (slab, peer) = (*meet.slab(), meet.members.peer(meet.rank_of(root)));
     let before = u64::from(slab.me) * bytes;
-    Ok(meeting.store(&slab, root, peer, &offer, before, own.part(0, bytes as usize)))
+    meeting.store(&slab, root, peer, &offer, before, own.part(0, bytes as usize))
 }
 
 /// Copies what this member gives itself.

@@ -290,7 +290,7 @@ fn copy_some(meet: &mut CellCollective, pulling: &mut Pulling, meeting: &mut dyn
         }
         pulling.missing.pop();
         let is_done = match meet.what == What::Gather && member != meet.slab().me {
-            true => offers::write_to(meet, member, pulling, meeting)?,
+            true => offers::write_to(meet, member, pulling, meeting),
             false => offers::copy_from(meet, member, pulling, meeting)?,
         };
         if !is_done {
