@@ -106,7 +106,7 @@ pub(crate) struct Left {
     gave_up: AtomicU64,
     /// Nobody may write any more to what it has offered.
     withdrawn: AtomicU64,
-    /// It writes to what another member has offered: its process id.
+    /// It writes to what another member has offered: its slot, from 1.
     writer: AtomicU64,
     _line: [u64; 1],
     pub(crate) long: [Arrived; LONG_ROUNDS],
@@ -156,16 +156,21 @@ impl Left {
         }
     }
 
-    /// W1 to W3: this member, of this process id, writes to what `owner` has offered until [`Left::has_written`].
+    /// W1 to W3: this member, which has this slot, writes to what `owner` has offered until [`Left::has_written`].
     /// False: it must not, because that has withdrawn it.
-    pub(crate) fn may_write(&self, pid: u32, owner: &Self) -> bool {
-        self.writer.swap(u64::from(pid), Ordering::AcqRel);
+    pub(crate) fn may_write(&self, slot: usize, owner: &Self) -> bool {
+        self.writer.swap(slot as u64 + 1, Ordering::AcqRel);
         after_update();
         let may = owner.withdrawn.load(Ordering::Acquire) == 0;
         if !may {
             self.has_written();
         }
         may
+    }
+
+    #[cfg(test)]
+    pub(crate) fn claim_to_write(&self, slot: usize) {
+        self.writer.store(slot as u64 + 1, Ordering::Relaxed);
     }
 
     pub(crate) fn has_written(&self) {
@@ -178,10 +183,10 @@ impl Left {
         after_update();
     }
 
-    /// O3: the process id of the member if it writes.
-    pub(crate) fn writer(&self) -> Option<u32> {
-        let pid = self.writer.load(Ordering::Acquire);
-        (pid != 0).then_some(pid as u32)
+    /// O3: the slot of the member, by its own word, if it writes.
+    pub(crate) fn writer(&self) -> Option<usize> {
+        let slot = self.writer.load(Ordering::Acquire).checked_sub(1);
+        slot.map(|slot| usize::try_from(slot).unwrap_or(usize::MAX))
     }
 
     #[inline]

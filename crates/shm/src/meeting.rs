@@ -12,7 +12,6 @@ use rustix::io::Errno;
 use crate::pull::{self, HANDLE_BYTES, Handle};
 use crate::slabs::{Cells, NOTES, WORD_CELL, WORD_HEADER};
 use crate::sync::{AtomicU64, Ordering};
-use crate::together::awaiting;
 use crate::transport::ShmTransport;
 use crate::view::{Layout, SlabView, header, rounds};
 
@@ -49,10 +48,15 @@ impl ShmTransport {
         let sleepers = &self.segment.slab(number as usize).sleepers;
         sleepers.each(self.segment.geometry().processes(), |slot| asleep.push(slot));
         for slot in asleep {
-            if slot != self.slot && slot < self.links.len() {
+            if self.is_other(slot) {
                 self.ring(slot);
             }
         }
+    }
+
+    /// Whether it is the slot of another process.
+    fn is_other(&self, slot: usize) -> bool {
+        slot != self.slot && slot < self.links.len()
     }
 
     /// A slab that is this process's alone, for a group of so many members. `None`: there is no memory for it.
@@ -400,8 +404,7 @@ impl Meeting for ShmTransport {
         let Some(pid) = self.source(slot) else { return false };
         let left = self.layouts.view(&self.segment, slab).left();
         let mine = &left[slab.me as usize];
-        let own = self.segment.block(self.slot).pid.load(Ordering::Relaxed);
-        if !mine.may_write(own, &left[owner as usize]) {
+        if !mine.may_write(self.slot, &left[owner as usize]) {
             return false;
         }
         let written = pull::write(pid, from.shifted(first).address() as u64, target, length);
@@ -413,9 +416,12 @@ impl Meeting for ShmTransport {
         let left = self.layouts.view(&self.segment, slab).left();
         left[slab.me as usize].withdraw();
         for other in left {
-            let Some(pid) = other.writer() else { continue };
-            let mut lives = awaiting(pid);
-            while lives() && other.writer().is_some() {}
+            // A member may say anything; nobody is waited for but other processes of this node.
+            let Some(slot) = other.writer().filter(|&slot| self.is_other(slot)) else {
+                continue;
+            };
+            let mut lives = self.awaiting(slot);
+            while lives() && other.writer() == Some(slot) {}
         }
     }
 
@@ -480,5 +486,32 @@ mod tests {
         owner.withdraw(&slab(0));
         assert!(!store(100));
         assert_eq!(memory.content(), right);
+    }
+
+    #[test]
+    fn a_writer_that_has_ended_or_never_was_is_not_waited_for() {
+        let at = tempfile::tempdir().expect("a directory");
+        let end = |slot| {
+            let path = at.path().join("segment");
+            ShmTransport::join(&path, at.path(), "ended", slot, 2, Peer::first(2).collect()).expect("joined")
+        };
+        let (mut owner, _writer) = (end(0), end(1));
+        if owner.source(1).is_none() {
+            println!("skipped: the system does not let processes copy from each other");
+            return;
+        }
+        let slab = Slab {
+            number: 0,
+            members: 2,
+            me: 0,
+        };
+        // The process that has its number now is another one, which has nothing where it showed something.
+        let block = owner.segment.block(1);
+        block.probe[0].fetch_xor(1, Ordering::Relaxed);
+        // It was killed as it wrote; one claims to be the owner, and one to be nobody.
+        for claimed in [1, 0, 2, usize::MAX - 1] {
+            owner.layouts.view(&owner.segment, &slab).left()[1].claim_to_write(claimed);
+            owner.withdraw(&slab);
+        }
     }
 }

@@ -9,7 +9,7 @@ use rustix::io::Errno;
 
 use crate::assist::{self, HelpWanted, Missing, Opened};
 use crate::pull::{self, Handle};
-use crate::segment::{STATE_LEFT, STATE_PRESENT};
+use crate::segment::{Block, STATE_LEFT, STATE_PRESENT};
 use crate::sync::{Ordering, fence};
 use crate::transport::ShmTransport;
 
@@ -31,6 +31,35 @@ impl HelpWanted {
     }
 }
 
+/// Where a process shows others whether they can copy from it, and what stands there.
+#[derive(Clone, Copy)]
+pub(crate) struct Probe {
+    pid: u32,
+    address: u64,
+    bytes: [u8; 16],
+}
+
+impl Probe {
+    fn of(block: &Block) -> Self {
+        let mut bytes = [0; 16];
+        for (bytes, word) in bytes.chunks_exact_mut(8).zip(&block.probe) {
+            bytes.copy_from_slice(&word.load(Ordering::Relaxed).to_ne_bytes());
+        }
+        Self {
+            pid: block.pid.load(Ordering::Relaxed),
+            address: block.probe_address.load(Ordering::Relaxed),
+            bytes,
+        }
+    }
+
+    /// Whether it stands there.
+    fn look(&self) -> Result<bool, Errno> {
+        let mut found = [0; 16];
+        pull::copy(self.pid, self.address, &mut found)?;
+        Ok(found == self.bytes)
+    }
+}
+
 impl ShmTransport {
     /// The process id of `slot` if its memory can be copied; tries it the first time.
     pub(crate) fn source(&mut self, slot: usize) -> Option<u32> {
@@ -42,20 +71,22 @@ impl ShmTransport {
         if (state != STATE_PRESENT && state != STATE_LEFT) || block.bit_refused(self.slot) {
             return None;
         }
-        let pid = block.pid.load(Ordering::Relaxed);
-        let address = block.probe_address.load(Ordering::Relaxed);
-        let mut found = [0_u8; 16];
-        let tried = pull::copy(pid, address, &mut found);
-        let mut expected = [0_u8; 16];
-        for (bytes, word) in expected.chunks_exact_mut(8).zip(&block.probe) {
-            bytes.copy_from_slice(&word.load(Ordering::Relaxed).to_ne_bytes());
-        }
-        if tried.is_err() || found != expected {
+        let probe = Probe::of(block);
+        if probe.look() != Ok(true) {
             self.refuse(slot);
             return None;
         }
+        let pid = probe.pid;
         self.links[slot].pull_from = Some(pid);
         Some(pid)
+    }
+
+    /// [`awaiting`] the process of `slot`.
+    pub(crate) fn awaiting(&self, slot: usize) -> impl FnMut() -> bool + use<> {
+        awaiting(
+            Probe::of(self.segment.block(slot)),
+            self.links[slot].pull_from.is_some(),
+        )
     }
 
     /// Tells `slot` that we cannot copy from it.
@@ -65,7 +96,7 @@ impl ShmTransport {
         self.segment.block(slot).refuse(self.slot);
     }
 
-    /// What came of a copy of so many bytes from `slot`.
+    /// What came of a copy of so many bytes from or to `slot`.
     pub(crate) fn outcome(&mut self, slot: usize, copied: Result<(), Errno>, length: u64) -> Result<bool, SendError> {
         match copied {
             Ok(()) => {
@@ -77,8 +108,9 @@ impl ShmTransport {
                 self.name_of(self.links[slot].peer),
                 self.segment.block(slot).pid.load(Ordering::Relaxed)
             ))),
-            // Its memory cannot be read that way (a device, protection keys): it has to send it.
+            // Its memory cannot be read or written that way (a device, protection keys): the data go another way.
             Err(Errno::FAULT) => Ok(false),
+            // What forbids writes forbids reads too: neither is tried again.
             Err(_) => {
                 self.refuse(slot);
                 Ok(false)
@@ -178,8 +210,9 @@ impl ShmTransport {
             memory.with_mut(at as isize, bytes as usize, |into| pull::copy(pid, source + at, into))
         };
         let length = opened.length;
+        let lives = self.awaiting(slot);
         let desk = &self.segment.block(self.slot).desk;
-        let copied = match desk.receive(opened, fetch, awaiting(pid)) {
+        let copied = match desk.receive(opened, fetch, lives) {
             Ok(together) => {
                 self.links[slot].refuses |= !together;
                 Ok(())
@@ -221,9 +254,10 @@ impl ShmTransport {
     }
 }
 
-/// To be called again and again while a process is about to write a piece: whether it lives. Of one that has ended,
-/// nothing can be read any more, and no call of it writes.
-pub(crate) fn awaiting(pid: u32) -> impl FnMut() -> bool {
+/// To be called again and again while a process is about to write: whether it lives. Of one that has ended, nothing can
+/// be read any more, and no call of it writes. Another process may have its number by now, which shows something else,
+/// or nothing that can be read. `readable`: it could be read before.
+fn awaiting(probe: Probe, readable: bool) -> impl FnMut() -> bool + use<> {
     let mut rounds = 0_u64;
     move || {
         rounds += 1;
@@ -232,7 +266,12 @@ pub(crate) fn awaiting(pid: u32) -> impl FnMut() -> bool {
             return true;
         }
         std::thread::yield_now();
-        rounds % LIVES != 0 || pull::copy(pid, 1, &mut [0]) != Err(Errno::SRCH)
+        rounds % LIVES != 0
+            || match probe.look() {
+                Ok(is_same) => is_same,
+                Err(Errno::SRCH | Errno::FAULT) => false,
+                Err(_) => !readable,
+            }
     }
 }
 
@@ -310,6 +349,14 @@ mod tests {
             asked.expect("room in the ring").expect("room in the ring")
         }
 
+        /// The receiver waits for a piece that the process which shows this does not write.
+        fn waits_for(&self, probe: Probe) -> Result<bool, Missing<Errno>> {
+            let desk = &self.receiver.segment.block(1).desk;
+            let opened = desk.open(LENGTH as u64);
+            assert!(desk.back(opened.copy).is_some());
+            desk.receive(opened, |_, _| Ok::<(), Errno>(()), awaiting(probe, true))
+        }
+
         fn is_whole(&self) -> bool {
             self.target.content() == self.source.content()
         }
@@ -379,11 +426,28 @@ mod tests {
         }
         let mut child = std::process::Command::new("true").spawn().expect("started");
         child.wait().expect("ended");
-        let desk = &message.receiver.segment.block(1).desk;
-        let opened = desk.open(LENGTH as u64);
-        assert!(desk.back(opened.copy).is_some());
-        let copied = desk.receive(opened, |_, _| Ok::<(), Errno>(()), awaiting(child.id()));
-        assert_eq!(copied, Err(Missing::Gone));
+        let probe = Probe {
+            pid: child.id(),
+            ..Probe::of(message.receiver.segment.block(0))
+        };
+        assert_eq!(message.waits_for(probe), Err(Missing::Gone));
+    }
+
+    #[test]
+    fn another_process_with_the_number_of_one_that_has_ended_is_not_waited_for() {
+        let mut message = Message::new();
+        if message.receiver.source(0).is_none() {
+            return skipped();
+        }
+        let right = Probe::of(message.receiver.segment.block(0));
+        let shows_else = Probe {
+            bytes: [!right.bytes[0]; 16],
+            ..right
+        };
+        let shows_nothing = Probe { address: 8, ..right };
+        for probe in [shows_else, shows_nothing] {
+            assert_eq!(message.waits_for(probe), Err(Missing::Gone));
+        }
     }
 
     #[test]
