@@ -55,7 +55,12 @@ before_jobs() {
     return 1
 }
 
-passed=0 failed=0
+# failures_of LOG: what a log says of its failures, on one line.
+failures_of() {
+    grep -E '^(FAILED: |test .* FAILED$|error(\[|:))' "$1" | sort -u | head -5 | cut -c1-200 | tr '\n' ';'
+}
+
+passed=0 failed=0 failures=
 for name in $all; do
     if [ -n "$beside" ] && [ -z "$waited" ] && ! before_jobs "$name"; then
         check_beside &
@@ -89,7 +94,11 @@ for name in $all; do
     if [ "$verdict" = FAILED ]; then
         tail -30 "$logs/$name.log" | sed 's/^/    /'
         say "          whole log: target/ci/$name.log"
+        failures="$failures
+    $name: $(failures_of "$logs/$name.log")"
     fi
 done
+# Once more at the end: whoever sees only that should know what to look at.
+[ -z "$failures" ] || say "failed:$failures"
 say "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]
