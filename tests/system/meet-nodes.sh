@@ -12,10 +12,14 @@ mpicc -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -I"$top/tests/c" "$top/tests/syst
 ends_gateways >end.sh
 
 mkdir bin
-cat >bin/sbatch <<'S'
+# Commands are seen below /usr/local, but the queue is here: other tests on this machine have queues of their own.
+queue=$work/queue
+cat >bin/sbatch <<S
 #!/bin/sh
-q=${0%/*}/../queue.$$
-mkdir "$q"
+q=$queue.\$\$
+S
+cat >>bin/sbatch <<'S'
+mkdir "$q" || exit
 cat >"$q/script"
 (
     ssh b1n2 "cd '$PWD'; PATH='$PATH' SLURM_JOB_NUM_NODES=1 SLURM_TASKS_PER_NODE=2 sh '$q/script'"
@@ -23,15 +27,15 @@ cat >"$q/script"
 ) </dev/null >/dev/null 2>&1 &
 echo $$
 S
-cat >bin/squeue <<'S'
+cat >bin/squeue <<S
 #!/bin/sh
 for id; do :; done
-cat "${0%/*}/../queue.$id/state" 2>/dev/null || echo 'RUNNING|None'
+cat "$queue.\$id/state" 2>/dev/null || echo 'RUNNING|None'
 S
-cat >bin/scancel <<'S'
+cat >bin/scancel <<S
 #!/bin/sh
 for id; do :; done
-rm -rf "${0%/*}/../queue.$id"
+rm -rf "$queue.\$id"
 S
 cat >bin/srun <<'S'
 #!/bin/sh
