@@ -5,7 +5,8 @@
 #   sh conformance/hdf5/run.sh [--sites] [--met] [--limit SECONDS] [TEST...]
 #
 # Builds the library in C and Fortran and testpar below target/hdf5 and runs the programs of list.txt. --sites: each over two testbed sites without a common
-# directory. --met: those in C, in two jobs that have met (../met). Failures that are expected stand with their reasons in expected.tsv. All others: exit status 1.
+# directory. --met: those in C, in two jobs that have met (../met). Failures that are expected stand with their reasons in expected.tsv. All others: exit
+# status 1.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 program=hdf5

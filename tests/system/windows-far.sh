@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Windows whose members lie on several nodes and sites: the programs of tests/c about them over 2 sites x 2 machines, 2 ms apart; a
-# target that sleeps is reached all the same; random programs on windows of all kinds of memory are as a model says; who waits for a lock of a process that dies does not wait on.
+# target that sleeps is reached all the same; random programs on windows of all kinds of memory are as a model says; who waits for a lock
+# of a process that dies does not wait on.
 . "$(dirname "$0")/common.sh"
 need_testbed
 for program in rma windows window_errors window_handles; do

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Windows: the lock of a process that has died goes on to who waits, what needs it is an error; shared memory over several nodes is refused,
-# by name, while other windows work; no more memory than there is; memory that may not be copied; and nothing is left in the memory file system, however the job ended.
+# by name, while other windows work; no more memory than there is; memory that may not be copied; random programs on windows of all kinds
+# of memory are as a model says; and nothing is left in the memory file system, however the job ended.
 . "$(dirname "$0")/common.sh"
 for tool in mpiexec mpicc isthmus; do
     command -v "$tool" >/dev/null 2>&1 || skip "no $tool in PATH"
