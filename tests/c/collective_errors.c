@@ -65,6 +65,26 @@ static void one_gives_another_length(MPI_Comm world)
     free(take);
 }
 
+/* Two share a long reduction: each computes a part. Who has nothing of the result is told what both have called. */
+static void two_reduce_different_lengths(MPI_Comm world)
+{
+    enum { LONG = 1 << 18, LESS = LONG - 1024 };
+    int *give = calloc(LONG, sizeof(int)), *take = malloc(LONG * sizeof(int));
+    MPI_Comm comm;
+    CHECK(give && take);
+    OK(MPI_Comm_dup(world, &comm));
+    int code = MPI_Reduce(give, take, rank ? LESS : LONG, MPI_INT, MPI_SUM, 0, comm);
+    char text[MPI_MAX_ERROR_STRING];
+    int length;
+    FAILS(MPI_ERR_TRUNCATE, code);
+    OK(MPI_Error_string(code, text, &length));
+    CHECK(strstr(text, rank == 0 ? "rank 1" : "rank 0"));
+    CHECK(rank == 0 || !strstr(text, "room for"));
+    OK(MPI_Comm_free(&comm));
+    free(give);
+    free(take);
+}
+
 int main(int argc, char **argv)
 {
     int a[8] = {1, 2, 3, 4, 5, 6, 7, 8}, b[8], counts[4] = {1, 1, 1, 1}, negative[4] = {-1, -1, -1, -1}, displs[4] = {0, 1, 2, 3};
@@ -82,6 +102,8 @@ int main(int argc, char **argv)
 
     one_errs(world, a, b);
     one_gives_another_length(world);
+    if (size == 2)
+        two_reduce_different_lengths(world);
     FAILS(MPI_ERR_ROOT, MPI_Bcast(a, 1, MPI_INT, size, world));
     FAILS(MPI_ERR_ROOT, MPI_Bcast(a, 1, MPI_INT, -1, world));
     FAILS(MPI_ERR_ROOT, MPI_Reduce(a, b, 1, MPI_INT, MPI_SUM, MPI_ROOT, world));

@@ -4,10 +4,10 @@
 
 pub(crate) mod barrier;
 pub(crate) mod cell_collective;
+mod copied_reductions;
 pub(crate) mod cut;
 pub(crate) mod data;
 pub(crate) mod disagreement;
-mod hot;
 pub(crate) mod known;
 pub(crate) mod meeting;
 mod offers;

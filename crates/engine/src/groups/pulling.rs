@@ -24,7 +24,7 @@ use crate::EngineError;
 use crate::base::binding::Sides;
 use crate::groups::known::{self, Known, Lesson};
 use crate::groups::offers::{self, has_offered};
-use crate::groups::{CellCollective, Phase, Pulling, hot};
+use crate::groups::{CellCollective, Phase, Pulling, copied_reductions};
 
 /// Bytes that a member copies before it looks at anything else. (A look at which others get the core in between costs
 /// 16 members on two cores as much as a block of 16 KiB.)
@@ -150,7 +150,7 @@ impl Pulling {
 /// The root, which decides it, shares a reduction with the only other member.
 pub(super) fn share(meet: &mut CellCollective) {
     let slab = *meet.slab();
-    let may = meet.what == What::Reduce && slab.members == 2;
+    let may = meet.what == What::Reduce && slab.members == 2 && copied_reductions::can_be_shared(meet);
     if let Phase::Deciding(pulling) = &mut meet.phase {
         if may && pulling.turn.is_some_and(|turn| turn.way == Delivery::Pull) {
             pulling.shares(&slab);
@@ -179,7 +179,7 @@ pub(crate) fn can_decide(meet: &mut CellCollective, meeting: &mut dyn Meeting) -
                 way: Delivery::Pull, ..
             }),
             None,
-        ) if !pulling.failed && pulling.reduced < hot::bytes(meet, pulling) => true,
+        ) if !pulling.failed && pulling.reduced < copied_reductions::bytes(meet, pulling) => true,
         _ if pulling.said => {
             let (round, next) = (pulling.outcomes(), pulling.known);
             meeting.have_arrived(meet.slab(), round, next..next + 1) == 1
@@ -225,7 +225,8 @@ pub(crate) fn decide(
     let done = match turn.way {
         Delivery::Pull => {
             any |= copy_some(meet, &mut pulling, meeting)?;
-            pulling.missing.is_empty() && (pulling.failed || pulling.reduced == hot::bytes(meet, &pulling))
+            pulling.missing.is_empty()
+                && (pulling.failed || pulling.reduced == copied_reductions::bytes(meet, &pulling))
         }
         Delivery::Stream => {
             any |= meet.through_cells(meeting)?;
@@ -281,7 +282,7 @@ fn waits(meet: &CellCollective, pulling: &Pulling, turn: Turn) -> bool {
 /// Copies the next blocks, if they have been offered. True if there were any.
 fn copy_some(meet: &mut CellCollective, pulling: &mut Pulling, meeting: &mut dyn Meeting) -> Result<bool, EngineError> {
     if meet.what.reduces() {
-        return hot::advance(meet, pulling, meeting, AT_ONCE);
+        return copied_reductions::advance(meet, pulling, meeting, AT_ONCE);
     }
     let mut copied = 0;
     while let Some(&member) = pulling.missing.last().filter(|_| copied < AT_ONCE) {

@@ -26,12 +26,22 @@ const LONGEST: u64 = 512 << 10;
 const ROOT: u64 = 60;
 const GRAIN: u64 = 64;
 
+/// Whether there are enough elements for two parts. (Fewer are long only if each is.)
+pub(super) fn can_be_shared(meet: &CellCollective) -> bool {
+    meet.block / meet.unit >= 2 * GRAIN
+}
+
+/// Of a shared reduction of so many elements.
+fn elements_of_root(elements: u64) -> u64 {
+    elements.saturating_mul(ROOT) / 100 / GRAIN * GRAIN
+}
+
 /// Where the part of the result begins and ends that this member computes of what it copies.
 fn part(meet: &CellCollective, pulling: &Pulling) -> (u64, u64) {
     match pulling.shared {
         true => {
             let elements = meet.block / meet.unit;
-            let middle = elements / 100 * ROOT / GRAIN * GRAIN * meet.unit;
+            let middle = elements_of_root(elements) * meet.unit;
             if meet.slab().me == meet.root {
                 (0, middle)
             } else {
@@ -68,7 +78,12 @@ pub(super) fn advance(
         if !has_offered(meet, member, pulling, meeting) {
             return Ok(any);
         }
-        pulling.failed |= offers::found(meet, member, pulling, meeting)?.is_none();
+        // Who has nothing of the result is not told that it receives too much: both find out that they do not agree.
+        let takes = meet.take.is_some();
+        pulling.failed |= match offers::found(meet, member, pulling, meeting) {
+            Err(EngineError::Truncate { .. }) if !takes => true,
+            found => found?.is_none(),
+        };
         pulling.missing.pop();
         any = true;
     }
@@ -202,4 +217,18 @@ fn beside(meet: &mut CellCollective, piece: u64) -> Option<OwnMemory> {
         meet.beside = OwnMemory::try_new(0, isize::try_from(piece).ok()?);
     }
     meet.beside.clone()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_members_compute_a_part_of_a_shared_reduction() {
+        for elements in [2 * GRAIN, 150, 199, 200, 1 << 20, u64::MAX] {
+            let of_root = elements_of_root(elements);
+            assert!(of_root >= GRAIN && of_root % GRAIN == 0, "{elements}: {of_root}");
+            assert!(of_root < elements, "{elements}: {of_root}");
+        }
+    }
 }
