@@ -55,9 +55,9 @@ before_jobs() {
     return 1
 }
 
-# failures_of LOG: what a log says of its failures, on one line.
+# failures_of LOG: what a log says of its failures, on one line; otherwise its last words.
 failures_of() {
-    grep -E '^(FAILED: |test .* FAILED$|error(\[|:))' "$1" | sort -u | head -5 | cut -c1-200 | tr '\n' ';'
+    { grep -E '^(FAILED: |test .* FAILED$|error(\[|:))' "$1" || tail -4 "$1"; } | head -5 | cut -c1-200 | tr '\n' ';'
 }
 
 passed=0 failed=0 failures=
