@@ -12,6 +12,7 @@ use rustix::io::Errno;
 use crate::pull::{self, HANDLE_BYTES, Handle};
 use crate::slabs::{Cells, NOTES, WORD_CELL, WORD_HEADER};
 use crate::sync::{AtomicU64, Ordering};
+use crate::together::{Probe, awaiting};
 use crate::transport::ShmTransport;
 use crate::view::{Layout, SlabView, header, rounds};
 
@@ -48,15 +49,10 @@ impl ShmTransport {
         let sleepers = &self.segment.slab(number as usize).sleepers;
         sleepers.each(self.segment.geometry().processes(), |slot| asleep.push(slot));
         for slot in asleep {
-            if self.is_other(slot) {
+            if slot != self.slot && slot < self.links.len() {
                 self.ring(slot);
             }
         }
-    }
-
-    /// Whether it is the slot of another process.
-    fn is_other(&self, slot: usize) -> bool {
-        slot != self.slot && slot < self.links.len()
     }
 
     /// A slab that is this process's alone, for a group of so many members. `None`: there is no memory for it.
@@ -417,10 +413,12 @@ impl Meeting for ShmTransport {
         left[slab.me as usize].withdraw();
         for other in left {
             // A member may say anything; nobody is waited for but other processes of this node.
-            let Some(slot) = other.writer().filter(|&slot| self.is_other(slot)) else {
+            let is_other = |slot: &usize| *slot != self.slot && *slot < self.links.len();
+            let Some(slot) = other.writer().filter(is_other) else {
                 continue;
             };
-            let mut lives = self.awaiting(slot);
+            let probe = Probe::of(self.segment.block(slot));
+            let mut lives = awaiting(probe, self.links[slot].pull_from.is_some());
             while lives() && other.writer() == Some(slot) {}
         }
     }

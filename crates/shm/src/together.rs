@@ -40,7 +40,7 @@ pub(crate) struct Probe {
 }
 
 impl Probe {
-    fn of(block: &Block) -> Self {
+    pub(crate) fn of(block: &Block) -> Self {
         let mut bytes = [0; 16];
         for (bytes, word) in bytes.chunks_exact_mut(8).zip(&block.probe) {
             bytes.copy_from_slice(&word.load(Ordering::Relaxed).to_ne_bytes());
@@ -79,14 +79,6 @@ impl ShmTransport {
         let pid = probe.pid;
         self.links[slot].pull_from = Some(pid);
         Some(pid)
-    }
-
-    /// [`awaiting`] the process of `slot`.
-    pub(crate) fn awaiting(&self, slot: usize) -> impl FnMut() -> bool + use<> {
-        awaiting(
-            Probe::of(self.segment.block(slot)),
-            self.links[slot].pull_from.is_some(),
-        )
     }
 
     /// Tells `slot` that we cannot copy from it.
@@ -210,7 +202,7 @@ impl ShmTransport {
             memory.with_mut(at as isize, bytes as usize, |into| pull::copy(pid, source + at, into))
         };
         let length = opened.length;
-        let lives = self.awaiting(slot);
+        let lives = awaiting(Probe::of(self.segment.block(slot)), true);
         let desk = &self.segment.block(self.slot).desk;
         let copied = match desk.receive(opened, fetch, lives) {
             Ok(together) => {
@@ -257,7 +249,7 @@ impl ShmTransport {
 /// To be called again and again while a process is about to write: whether it lives. Of one that has ended, nothing can
 /// be read any more, and no call of it writes. Another process may have its number by now, which shows something else,
 /// or nothing that can be read. `readable`: it could be read before.
-fn awaiting(probe: Probe, readable: bool) -> impl FnMut() -> bool + use<> {
+pub(crate) fn awaiting(probe: Probe, readable: bool) -> impl FnMut() -> bool + use<> {
     let mut rounds = 0_u64;
     move || {
         rounds += 1;
