@@ -177,16 +177,17 @@ impl<'a> Port<'a> {
         Ok(Sending::Queued)
     }
 
-    /// What `act` sends to the peer leaves together, as far as it is short. Within another one: with all of that.
+    /// What `act` sends to the peer leaves together, as far as it is short. Within another one for the same peer: with
+    /// all of that.
     pub fn together<T>(&mut self, peer: Peer, act: impl FnOnce(&mut Self) -> T) -> T {
-        if self.gathers.is_some() {
+        if self.gathers == Some(peer) {
             return act(self);
         }
         let route = self.state.peer(peer).map(|known| usize::from(known.route()));
         self.gather(route, |transport| transport.gather(peer));
-        self.gathers = Some(peer);
+        let outer = self.gathers.replace(peer);
         let done = act(self);
-        self.gathers = None;
+        self.gathers = outer;
         self.gather(route, |transport| transport.send_gathered(peer));
         done
     }
