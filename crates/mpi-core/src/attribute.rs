@@ -172,7 +172,7 @@ fn unknown<T>(wanted: Owner, number: i32) -> Result<T> {
         fail!(
             abi::MPI_ERR_KEYVAL,
             argument("keyval"),
-            "is {number}, a key for {those} if it is one; MPI_{function}_create_keyval makes those for {these}"
+            "is {number}, which can only be a key for {those}; MPI_{function}_create_keyval makes keys for {these}"
         );
     }
     fail!(
@@ -309,7 +309,7 @@ mod tests {
         let of_types = Keys::new(Owner::Type);
         let theirs = of_types.create(Box::new(|_, _, _| Ok(None)), Box::new(|_, _, _| Ok(())));
         let refused = keys.usable(theirs).unwrap_err();
-        assert!(refused.message.contains("a key for datatypes"), "{refused}");
+        assert!(refused.message.contains("can only be a key for datatypes"), "{refused}");
         assert!(of_types.usable(theirs).is_ok() && of_types.usable(other).is_err());
     }
 }
