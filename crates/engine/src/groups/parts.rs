@@ -34,7 +34,7 @@ pub(super) fn keep_own(meet: &CellCollective, given: u64, start: u64, piece: Ran
 /// Whether the block of a member does not come through cells: it is the own one of the root of a gather, or was written
 /// to its place.
 pub(super) fn is_there(meet: &CellCollective, member: u32) -> bool {
-    let is_written = !meet.late.is_empty() && !meet.late.contains(&member);
+    let is_written = !meet.late.is_empty() && meet.late.binary_search(&member).is_err();
     meet.what == What::Gather && (member == meet.root || is_written)
 }
 

@@ -262,7 +262,6 @@ impl<B: Beside> Sink for Arrivals<'_, B> {
     }
 
     fn lost(&mut self, peer: Peer, reason: &str) {
-        let state = &mut *self.state;
-        state.work.push_back(Work::Lost(peer, reason.into()));
+        self.state.work.push_back(Work::Lost(peer, reason.into()));
     }
 }

@@ -96,8 +96,8 @@ impl Keeper {
         self.stop.load(Ordering::Acquire)
     }
 
-    /// Whether it is to ask anew for what it sleeps on; says so once.
-    pub(super) fn is_stale(&self) -> bool {
+    /// Whether it is to ask anew for what it sleeps on, which counts as done from now on.
+    pub(super) fn take_stale(&self) -> bool {
         self.stale.swap(false, Ordering::AcqRel)
     }
 

@@ -67,7 +67,7 @@ impl Shared {
         let mut last = Last::default();
         let (mut pause, mut vain) = (LOOK, 0);
         while !self.keeper.is_stopped() {
-            if self.keeper.is_stale() {
+            if self.keeper.take_stale() {
                 descriptors = descriptors_of(self)?;
             }
             let found = look(self, &mut last);
