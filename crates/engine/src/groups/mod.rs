@@ -61,8 +61,8 @@ pub(crate) struct CellCollective {
     timed: Option<(Instant, Lesson)>,
     /// Somebody could not copy.
     failed: bool,
-    /// Of a gather at the root: the members whose blocks come through cells, where those of others are there already, in
-    /// their order.
+    /// Of a gather at the root, in their order: the members whose blocks come through cells, where those of others are
+    /// there already.
     late: Vec<u32>,
     /// Memory for what is combined with a result, if it was needed.
     beside: Option<OwnMemory>,
