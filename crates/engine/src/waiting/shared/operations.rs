@@ -7,7 +7,6 @@ pub use along::Along;
 
 use super::*;
 use crate::groups::Whose;
-use crate::groups::data::Data;
 use crate::groups::rows::Slots;
 
 /// One call of a collective operation of a group.
@@ -98,27 +97,19 @@ impl GroupCall<'_> {
         until: Until,
     ) -> Option<Result<Option<Request>, EngineError>> {
         if until == Until::Over {
-            if let Some(mut engine) = self.shared.briefly() {
-                let slots = self.slots(&mut engine, step);
-                if pieces.longest() > slots?.longest() {
-                    return None;
-                }
-                let begun = self.begin_in_memory(&mut engine, |groups, core, pause| {
-                    groups.unequal(core, self.channel, step, slots, pieces, pause)
-                });
-                drop(engine);
-                return Some(match begun {
-                    Ok(None) => Ok(None),
-                    begun => self.over(self.shared.lock(), begun).map(|()| None),
-                });
-            }
+            let done = self.blocking(|engine| {
+                let slots = self.slots_for(engine, step, pieces)?;
+                Some(self.begin_in_memory(engine, |groups, core, pause| {
+                    groups.unequal(core, self.channel, step, Some(slots), pieces, pause)
+                }))
+            });
+            return done.map(|done| done.map(|()| None));
         }
         let mut guard = self.shared.lock();
-        let slots = self.slots(&mut guard, step);
-        if pieces.longest() > slots?.longest() {
-            return None;
-        }
-        Some(self.in_cells(guard, step, slots, pieces, until))
+        let slots = self.slots_for(&mut guard, step, pieces)?;
+        Some(Ok(self.begun_in_memory(&mut guard, |groups, core| {
+            groups.unequal(core, self.channel, step, Some(slots), pieces, || false)
+        })))
     }
 
     /// The same with buffers that are bound, as far as blocks are short enough: others go beside.
@@ -128,27 +119,9 @@ impl GroupCall<'_> {
         binding: &Binding,
         until: Until,
     ) -> Result<Option<Request>, EngineError> {
+        let (channel, data) = (self.channel, Bound::of(binding));
         let mut guard = self.shared.lock();
         let slots = self.slots(&mut guard, step);
-        self.in_cells(guard, step, slots, Bound::of(binding), until)
-    }
-
-    #[inline]
-    fn slots(&self, engine: &mut Engine, step: Unequal) -> Option<Slots> {
-        let Engine { core, groups, .. } = engine;
-        groups.slots(core, self.channel, step.what)
-    }
-
-    #[inline]
-    fn in_cells<D: Data>(
-        &self,
-        mut guard: Guard<'_>,
-        step: Unequal,
-        slots: Option<Slots>,
-        data: D,
-        until: Until,
-    ) -> Result<Option<Request>, EngineError> {
-        let channel = self.channel;
         if until == Until::Over {
             let done = self.in_memory(guard, |groups, core, pause| {
                 groups.unequal(core, channel, step, slots, data, pause)
@@ -158,6 +131,19 @@ impl GroupCall<'_> {
         Ok(self.begun_in_memory(&mut guard, |groups, core| {
             groups.unequal(core, channel, step, slots, data, || false)
         }))
+    }
+
+    #[inline]
+    fn slots(&self, engine: &mut Engine, step: Unequal) -> Option<Slots> {
+        let Engine { core, groups, .. } = engine;
+        groups.slots(core, self.channel, step.what)
+    }
+
+    /// `None`: some of the pieces are too long for them.
+    #[inline]
+    fn slots_for<P: Pieces>(&self, engine: &mut Engine, step: Unequal, pieces: &P) -> Option<Slots> {
+        self.slots(engine, step)
+            .filter(|slots| pieces.longest() <= slots.longest())
     }
 
     /// An operation of blocks that may differ in length in which this process neither gives nor takes anything: its
@@ -185,10 +171,8 @@ impl GroupCall<'_> {
         mut guard: Guard<'_>,
         begin: impl FnOnce(&mut Groups, &mut Core, &mut dyn FnMut() -> bool) -> Result<Option<Request>, EngineError>,
     ) -> Result<(), EngineError> {
-        match self.begin_in_memory(&mut guard, begin) {
-            Ok(None) => Ok(()),
-            begun => self.over(guard, begun),
-        }
+        let begun = self.begin_in_memory(&mut guard, begin);
+        begun.transpose().map_or(Ok(()), |begun| self.over(guard, begun))
     }
 
     /// Begins it; of what is over those who watch are told.
@@ -261,14 +245,22 @@ impl GroupCall<'_> {
 
     #[inline(always)]
     fn run_short(&self, short: &Short, whose: Whose) -> Option<Result<(), EngineError>> {
+        self.blocking(|engine| self.begin_short(engine, short, whose))
+    }
+
+    /// A blocking operation that is over when it has begun, most often, and else the wait. Who begins it tells those
+    /// who watch of what is over.
+    #[inline(always)]
+    fn blocking(
+        &self,
+        begin: impl FnOnce(&mut Engine) -> Option<Result<Option<Request>, EngineError>>,
+    ) -> Option<Result<(), EngineError>> {
         let begun = match self.shared.briefly() {
-            Some(mut engine) => self.begin_short(&mut engine, short, whose)?,
-            None => self.begin_short(&mut self.shared.lock(), short, whose)?,
+            Some(mut engine) => begin(&mut engine)?,
+            None => begin(&mut self.shared.lock())?,
         };
-        Some(match begun {
-            Ok(None) => Ok(()),
-            Ok(Some(_)) | Err(_) => self.over(self.shared.lock(), begun),
-        })
+        let begun = begun.transpose();
+        Some(begun.map_or(Ok(()), |begun| self.over(self.shared.lock(), begun)))
     }
 
     /// What of it is not over has a request; of what is those who watch are told.
@@ -292,20 +284,15 @@ impl GroupCall<'_> {
         Some(done)
     }
 
-    /// Waits for what was begun, if it is not over; those who watch are told.
+    /// Waits for what was begun and is not over; those who watch are told.
     #[inline]
-    fn over<'a>(
-        &'a self,
-        mut guard: Guard<'a>,
-        begun: Result<Option<Request>, EngineError>,
-    ) -> Result<(), EngineError> {
+    fn over<'a>(&'a self, mut guard: Guard<'a>, begun: Result<Request, EngineError>) -> Result<(), EngineError> {
         let done = match begun {
-            Ok(Some(request)) => {
-                let done = self.shared.completion(guard, request).error.map_or(Ok(()), Err);
+            Ok(request) => {
+                let completion = self.shared.completion(guard, request);
                 guard = self.shared.lock();
-                done
+                completion.error.map_or(Ok(()), Err)
             }
-            Ok(None) => Ok(()),
             Err(error) => Err(error),
         };
         self.tell_end(&mut guard.core);
