@@ -6,18 +6,34 @@ use crate::row::BlockRow;
 use crate::strategy::Algorithm;
 use crate::tree::{Council, Move};
 use isthmus_topology::{Level, Rank};
+use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Messages of all members together, by level.
+/// How many messages, or bytes, of all members together cross each level.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Messages {
+pub struct Crossings<What> {
     /// Index [`Level::index`].
     pub by_level: [u64; Level::COUNT],
     /// Of these, what is between processes of the innermost clusters. On a node with processes of several worlds others
     /// are at the same level.
     inside: u64,
+    what: PhantomData<What>,
 }
+
+/// Messages of all members together, by level.
+pub type Messages = Crossings<OfMessages>;
+
+/// Bytes of all messages together, by level.
+pub type Bytes = Crossings<OfBytes>;
+
+/// What is counted: messages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OfMessages;
+
+/// What is counted: bytes of messages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OfBytes;
 
 impl Messages {
     /// One message between each part of a cluster and its leader, from a tier inwards: of all trees over these tiers,
@@ -60,33 +76,6 @@ impl Messages {
         })
     }
 
-    /// With some more at a level, not inside the innermost clusters.
-    pub(crate) fn and(mut self, level: Level, count: u64) -> Self {
-        self.by_level[level.index()] += count;
-        self
-    }
-
-    /// With some more at a tier.
-    fn at(mut self, network: &Network, tier: usize, count: u64) -> Self {
-        self.inside += if tier + 1 == network.tiers() { count } else { 0 };
-        self.and(network.level(tier), count)
-    }
-
-    /// Without those inside the innermost clusters of this network.
-    pub(crate) fn without_inside(mut self, network: &Network) -> Self {
-        let level = &mut self.by_level[network.level(network.tiers() - 1).index()];
-        *level = level.saturating_sub(self.inside);
-        self.inside = 0;
-        self
-    }
-
-    /// Both.
-    pub(crate) fn plus(mut self, other: Self) -> Self {
-        self.by_level.iter_mut().zip(other.by_level).for_each(|(a, b)| *a += b);
-        self.inside += other.inside;
-        self
-    }
-
     /// The same so many times.
     pub(crate) fn times(mut self, times: u64) -> Self {
         self.by_level.iter_mut().for_each(|count| *count *= times);
@@ -95,22 +84,13 @@ impl Messages {
     }
 }
 
-/// Bytes of all messages together, by level.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Bytes {
-    /// Index [`Level::index`].
-    pub by_level: [u64; Level::COUNT],
-    /// Of these, what is between processes of the innermost clusters. On a node with processes of several worlds others
-    /// are at the same level.
-    inside: u64,
-}
-
 impl Bytes {
     /// Messages of so many bytes each.
     pub(crate) fn of(messages: Messages, each: u64) -> Self {
         Self {
             by_level: messages.by_level.map(|count| count.saturating_mul(each)),
             inside: messages.inside.saturating_mul(each),
+            what: PhantomData,
         }
     }
 
@@ -140,17 +120,19 @@ impl Bytes {
         }
         bytes
     }
+}
 
-    /// With some more at a level.
-    pub(crate) fn and(mut self, level: Level, bytes: u64) -> Self {
-        self.by_level[level.index()] += bytes;
+impl<What> Crossings<What> {
+    /// With some more at a level, not inside the innermost clusters.
+    pub(crate) fn and(mut self, level: Level, count: u64) -> Self {
+        self.by_level[level.index()] += count;
         self
     }
 
     /// With some more at a tier.
-    fn at(mut self, network: &Network, tier: usize, bytes: u64) -> Self {
-        self.inside += if tier + 1 == network.tiers() { bytes } else { 0 };
-        self.and(network.level(tier), bytes)
+    fn at(mut self, network: &Network, tier: usize, count: u64) -> Self {
+        self.inside += if tier + 1 == network.tiers() { count } else { 0 };
+        self.and(network.level(tier), count)
     }
 
     /// Without those inside the innermost clusters of this network.

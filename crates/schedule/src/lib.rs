@@ -71,7 +71,7 @@ pub use call::{Blocks, Call, Operation, Steps};
 pub use choose::MARGIN;
 pub use compose::{Composite, Members, SubPlan};
 pub use cost::{ALONE, Spent, combining, natively};
-pub use crossings::{Bytes, Messages};
+pub use crossings::{Bytes, Crossings, Messages, OfBytes, OfMessages};
 pub use explain::{Candidate, Choice, explain};
 pub use inter::{Sides, inter_counts_phase, inter_plan};
 pub use neighbor::{Done, Edge, Neighbours, neighbor_plan, neighbor_rest};

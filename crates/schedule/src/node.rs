@@ -20,7 +20,7 @@ use crate::script::Script;
 use crate::step::{Action, After, Circle, Rank, Slice, StepId, Together};
 use crate::strategy::Strategy;
 use crate::tree::Family;
-use crate::{Blocks, Bytes, Call, Messages, Network, Operation, Steps, in_order};
+use crate::{Blocks, Call, Crossings, Network, Operation, Steps, in_order};
 use isthmus_topology::Level;
 use std::ops::Range;
 use std::sync::Arc;
@@ -89,18 +89,10 @@ impl Strategy {
 
     /// What crosses the levels, of all that would with trees everywhere: nothing inside nodes and jobs whose processes
     /// take steps together.
-    pub(crate) fn crossing(&self, network: &Network, messages: Messages) -> Messages {
+    pub(crate) fn crossing<What>(&self, network: &Network, all: Crossings<What>) -> Crossings<What> {
         match self.meets_on_nodes() {
-            true => messages.without_inside(network),
-            false => messages,
-        }
-    }
-
-    /// The same of bytes.
-    pub(crate) fn bytes_crossing(&self, network: &Network, bytes: Bytes) -> Bytes {
-        match self.meets_on_nodes() {
-            true => bytes.without_inside(network),
-            false => bytes,
+            true => all.without_inside(network),
+            false => all,
         }
     }
 }

@@ -88,7 +88,7 @@ pub(crate) fn bytes(call: &Call, network: &Network) -> Option<Bytes> {
     }
     let flat = strategy.is_flat(0);
     let row = BlockRow::new(&call.blocks, network, 0);
-    flat.then(|| strategy.bytes_crossing(network, Bytes::of_blocks(network, 0, call.root, &row, call.unit_bytes)))
+    flat.then(|| strategy.crossing(network, Bytes::of_blocks(network, 0, call.root, &row, call.unit_bytes)))
 }
 
 /// A tree for blocks of which nobody but the root knows the sizes: every tier flat, so that blocks are not handed on

@@ -76,5 +76,5 @@ pub(crate) fn bytes(call: &Call, network: &Network) -> Option<Bytes> {
         strategy.algorithm,
         Algorithm::Flat | Algorithm::Routed | Algorithm::Ring | Algorithm::Bruck
     );
-    (meets && strategy.is_flat(1)).then(|| strategy.bytes_crossing(network, tree::bytes(call, network)))
+    (meets && strategy.is_flat(1)).then(|| strategy.crossing(network, tree::bytes(call, network)))
 }
