@@ -14,8 +14,8 @@ pub(crate) fn two(bytes: &[u8]) {
         })
         .collect();
     let mut all = Vec::new();
-    if let Ok(clocks) = merge(&mut parts, &mut all) {
-        assert_eq!(clocks.len(), parts.len());
+    if let Ok(merged) = merge(&mut parts, &mut all) {
+        assert_eq!(merged.clocks.len(), parts.len());
         assert!(all.ends_with(b"}\n"));
     }
 }

@@ -4,7 +4,8 @@
 use crate::overwritten::{self, Kind};
 use clap::Args;
 use isthmus_job::JobError;
-use isthmus_launch::traces::{Clock, Fault, Part, merge};
+use isthmus_launch::traces::{Clock, Fault, Merged, Part, merge};
+use isthmus_wire::word::counted;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Write};
 use std::os::unix::fs::MetadataExt;
@@ -26,10 +27,16 @@ pub(crate) struct Trace {
 /// `isthmus trace`.
 pub(crate) fn trace(arguments: &Trace) -> ExitCode {
     match all(arguments) {
-        Ok(clocks) => {
+        Ok(Merged { clocks, forgotten }) => {
             let first = clocks.first().map_or("", |clock| &clock.name).to_owned();
             for clock in clocks.iter().skip(1) {
                 crate::complain(&format!("isthmus: {}", said(clock, &first)));
+            }
+            if forgotten > 0 {
+                let what = counted(forgotten, "message");
+                crate::complain(&format!(
+                    "isthmus: no arrows for {what} between parts: there are too many to remember them all"
+                ));
             }
             ExitCode::SUCCESS
         }
@@ -38,26 +45,29 @@ pub(crate) fn trace(arguments: &Trace) -> ExitCode {
 }
 
 fn said(clock: &Clock, first: &str) -> String {
-    let (name, ahead) = (&clock.name, clock.ahead as f64 / 1e6);
-    let way = if ahead < 0.0 { "behind" } else { "ahead of" };
-    match clock.right_to {
-        Some(error) => format!(
-            "the clock of '{name}' was {:.3} ms {way} that of '{first}', right to {:.3} ms",
-            ahead.abs(),
-            error as f64 / 1e6
-        ),
-        None if ahead == 0.0 => {
-            format!("no messages went both ways between '{name}' and the other parts: its clock is taken as it was")
-        }
-        None => format!(
-            "messages between '{name}' and the other parts went one way only: its clock is taken as {:.3} ms {way} that of \
-             '{first}', since nothing comes before it is sent",
-            ahead.abs()
-        ),
+    let apart = |ahead: i64, other: &str| {
+        let way = if ahead < 0 { "behind" } else { "ahead of" };
+        format!("{:.3} ms {way} that of '{other}'", (ahead as f64 / 1e6).abs())
+    };
+    let (name, compared) = (&clock.name, &clock.compared);
+    if compared.with != *name {
+        return format!(
+            "the clock of '{name}' was {}, right to {:.3} ms",
+            apart(compared.ahead, &compared.with),
+            compared.right_to as f64 / 1e6
+        );
     }
+    let taken = match clock.ahead {
+        0 => "as it was".to_owned(),
+        ahead => format!("as {}, since nothing comes before it is sent", apart(ahead, first)),
+    };
+    format!(
+        "no messages went both ways between '{first}' and '{name}', nor by way of other parts: the clock of '{name}' is \
+         taken {taken}"
+    )
 }
 
-fn all(arguments: &Trace) -> Result<Vec<Clock>, JobError> {
+fn all(arguments: &Trace) -> Result<Merged, JobError> {
     let open = |path: &PathBuf| -> Result<Part<BufReader<File>>, JobError> {
         let name = path.display().to_string();
         let cannot = |error: io::Error| JobError::new(format!("cannot read the trace '{name}': {error}"));
@@ -118,5 +128,41 @@ impl Write for Later<'_> {
 
     fn flush(&mut self) -> io::Result<()> {
         self.file.as_mut().map_or(Ok(()), Write::flush)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use isthmus_launch::traces::Compared;
+
+    #[test]
+    fn what_is_known_of_a_clock_is_said_and_no_more() {
+        let clock = |ahead, with: &str, apart, right_to| Clock {
+            name: "b".into(),
+            ahead,
+            compared: Compared {
+                with: with.into(),
+                ahead: apart,
+                right_to,
+            },
+        };
+        let known = said(&clock(-2_000_000, "a", -2_000_000, 3_000), "a");
+        assert_eq!(
+            known,
+            "the clock of 'b' was 2.000 ms behind that of 'a', right to 0.003 ms"
+        );
+        let among_others = said(&clock(0, "c", 1_500_000, 3_000), "a");
+        assert_eq!(
+            among_others,
+            "the clock of 'b' was 1.500 ms ahead of that of 'c', right to 0.003 ms"
+        );
+        let none =
+            "no messages went both ways between 'a' and 'b', nor by way of other parts: the clock of 'b' is taken";
+        assert_eq!(said(&clock(0, "b", 0, 0), "a"), format!("{none} as it was"));
+        assert_eq!(
+            said(&clock(7_000, "b", 0, 0), "a"),
+            format!("{none} as 0.007 ms ahead of that of 'a', since nothing comes before it is sent")
+        );
     }
 }

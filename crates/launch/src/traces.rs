@@ -3,7 +3,8 @@
 //!
 //! Each part has recorded its own processes by the clock of its own launcher ([`crate::trace`]). Which message is which
 //! both files say, so messages between parts tell how far their clocks are from each other: what goes there and back
-//! bounds it from both sides, and the middle is right to half of the shortest round trip.
+//! bounds it from both sides, and the middle is right to half of the shortest round trip and what the times in both
+//! files are right to.
 //!
 //! ```text
 //!  sent by A at a, came to B at b:   b - a = way + (B's clock - A's), and no way is shorter than nothing
@@ -12,19 +13,20 @@
 //! Files are read line by line, three times: ranks, then messages between parts, then everything. They may come from
 //! anywhere, so lines, parts and messages that are remembered have bounds.
 
-use crate::trace::{HEAD, IN, LINKS, OUT, nanoseconds, shown};
+use crate::trace::{HEAD, LINKS, nanoseconds, shown};
+use between::{Between, End, Set, pid, time};
+use isthmus_job::gathering::MAX_PARTS;
 use serde_json::{Value, json};
 use std::collections::{HashMap, HashSet};
 use std::io::{self, BufRead, Read, Seek, SeekFrom, Write};
 
-/// Most parts.
-pub const MOST_PARTS: usize = 64;
-/// Longest line: an event.
-const LONGEST: u64 = 64 << 10;
+mod between;
+
+/// Longest line. The last one says how good the clock of each site was: of each subjob of a job, with a name of 255
+/// bytes, each of which may be written as six.
+const LONGEST: u64 = 16 << 20;
 /// Most processes of all parts.
 const RANKS: usize = 1 << 20;
-/// Most messages between parts that are remembered, the first ones; others get no arrows.
-const MESSAGES: usize = 1 << 20;
 const TAIL: &str = "],\"otherData\":";
 
 /// A trace of one part.
@@ -36,6 +38,15 @@ pub struct Part<R> {
     pub file: R,
 }
 
+/// What was found out.
+#[derive(Debug)]
+pub struct Merged {
+    /// That of the part with the lowest rank first.
+    pub clocks: Vec<Clock>,
+    /// Messages between parts that were too many to be remembered: they have no arrows, and tell nothing of clocks.
+    pub forgotten: u64,
+}
+
 /// What was found out of the clock of a part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Clock {
@@ -43,9 +54,22 @@ pub struct Clock {
     pub name: String,
     /// How far it is ahead of that of the part with the lowest rank, nanoseconds.
     pub ahead: i64,
-    /// It is right to so many nanoseconds; `None`: no messages went both ways, and it is taken as it was, as far as
-    /// messages that went one way allow.
-    pub right_to: Option<u64>,
+    /// How far it is ahead of that of a part that messages compare it with.
+    pub compared: Compared,
+}
+
+/// How far the clock of a part is ahead of that of another one, with which it has exchanged messages both ways, or by
+/// way of others. Parts that have done so with each other, and not with the one with the lowest rank, are compared with
+/// one of them: how far that one is ahead is not known. It is taken as it was, as far as messages allow that went one
+/// way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Compared {
+    /// The other part; it may be itself.
+    pub with: String,
+    /// Nanoseconds.
+    pub ahead: i64,
+    /// Right to so many nanoseconds.
+    pub right_to: u64,
 }
 
 /// Why there is no trace of all.
@@ -57,13 +81,18 @@ pub enum Fault {
     Output(io::Error),
 }
 
-/// Writes the trace of all parts; what was found out of their clocks, that of the part with the lowest rank first.
+/// Writes the trace of all parts; what was found out.
 ///
 /// # Errors
 /// A part is no trace, or not of another part of the same world; or the trace cannot be written.
-pub fn merge<R: BufRead + Seek>(parts: &mut [Part<R>], out: &mut impl Write) -> Result<Vec<Clock>, Fault> {
-    if parts.len() > MOST_PARTS {
-        return Err(Fault::Part(format!("these are more than {MOST_PARTS} traces")));
+pub fn merge<R: BufRead + Seek>(parts: &mut [Part<R>], out: &mut impl Write) -> Result<Merged, Fault> {
+    if parts.is_empty() {
+        return Err(Fault::Part("no trace is named".to_owned()));
+    }
+    if parts.len() > MAX_PARTS as usize {
+        return Err(Fault::Part(format!(
+            "these are more than {MAX_PARTS} traces, and no world has more parts"
+        )));
     }
     let mut heads = Vec::with_capacity(parts.len());
     let mut owners = HashMap::new();
@@ -74,23 +103,34 @@ pub fn merge<R: BufRead + Seek>(parts: &mut [Part<R>], out: &mut impl Write) -> 
     for (number, part) in parts.iter_mut().enumerate() {
         each_event(part, |event| {
             let Some(end) = End::of(event) else { return Ok(()) };
-            if owners.get(&end.peer).is_some_and(|owner| *owner != number) {
-                between.note(end, number, heads[number].began);
+            if let Some(&other) = owners.get(&end.peer).filter(|owner| **owner != number) {
+                between.note(end, number, other, heads[number].began);
             }
             Ok(())
         })?;
     }
-    let first = (0..parts.len()).min_by_key(|&number| heads[number].lowest).unwrap_or(0);
-    let clocks = between.clocks(first);
-    write(parts, &heads, &mut between, first, &clocks, out)?;
-    let order = std::iter::once(first).chain((0..parts.len()).filter(|number| *number != first));
-    Ok(order
-        .map(|number| Clock {
+    let mut order: Vec<usize> = (0..parts.len()).collect();
+    order.sort_by_key(|&number| heads[number].lowest);
+    let rights: Vec<u64> = heads.iter().map(Head::right_to).collect();
+    let clocks = between.clocks(&order, &rights);
+    write(parts, &heads, &mut between, order[0], &clocks, out)?;
+    let others = (0..parts.len()).filter(|number| *number != order[0]);
+    let clock = |number: usize| {
+        let Set { ahead, with, .. } = clocks[number];
+        Clock {
             name: parts[number].name.clone(),
-            ahead: clocks[number].0,
-            right_to: clocks[number].1,
-        })
-        .collect())
+            ahead,
+            compared: Compared {
+                with: parts[with].name.clone(),
+                ahead: ahead.saturating_sub(clocks[with].ahead),
+                right_to: clocks[number].right_to,
+            },
+        }
+    };
+    Ok(Merged {
+        clocks: std::iter::once(order[0]).chain(others).map(clock).collect(),
+        forgotten: between.forgotten(),
+    })
 }
 
 /// What a part's file says of all of it.
@@ -99,6 +139,17 @@ struct Head {
     began: i64,
     lowest: u32,
     other: Value,
+}
+
+impl Head {
+    /// What the worst clock inside the part is right to, nanoseconds: a message may go to one of its sites and another
+    /// one come back from another.
+    fn right_to(&self) -> u64 {
+        let clocks = self.other["clocks"].as_object().into_iter().flatten();
+        let rights = clocks.filter_map(|(_, clock)| clock["right_to_us"].as_f64());
+        let worst = rights.map(nanoseconds).max().unwrap_or(0);
+        u64::try_from(worst).unwrap_or(0)
+    }
 }
 
 /// Reads who is in a part.
@@ -186,143 +237,12 @@ fn no_trace(name: &str, line: u64) -> Fault {
     ))
 }
 
-fn pid(event: &Value) -> Option<u32> {
-    u32::try_from(event["pid"].as_u64()?).ok()
-}
-
-/// Nanoseconds since the part began.
-fn time(event: &Value) -> Option<i64> {
-    event["ts"].as_f64().map(nanoseconds)
-}
-
-/// A message: sender, receiver, context, and which of them it is.
-type Name = (u32, u32, u32, u64);
-
-/// An event that is one end of a message.
-struct End {
-    name: Name,
-    peer: u32,
-    at: i64,
-    is_sent: bool,
-}
-
-impl End {
-    fn of(event: &Value) -> Option<Self> {
-        if event["ph"] != "X" || event["cat"] != "message" {
-            return None;
-        }
-        let (rank, at, args) = (pid(event)?, time(event)?, &event["args"]);
-        let word = |key: &str| u32::try_from(args[key].as_u64()?).ok();
-        let (peer, context, number) = (word("peer")?, word("context")?, args["number"].as_u64()?);
-        let is_sent = match u32::try_from(event["tid"].as_u64()?).ok()? {
-            OUT => true,
-            IN => false,
-            _ => return None,
-        };
-        let (from, to) = if is_sent { (rank, peer) } else { (peer, rank) };
-        Some(Self {
-            name: (from, to, context, number),
-            peer,
-            at,
-            is_sent,
-        })
-    }
-}
-
-/// A message between two parts.
-#[derive(Default)]
-struct Known {
-    /// Where, and when by the clock of that part.
-    sent: Option<(usize, i64)>,
-    came: Option<(usize, i64)>,
-    /// The number of its arrow, once that has one.
-    arrow: Option<u64>,
-}
-
-/// What goes between parts.
-struct Between {
-    messages: HashMap<Name, Known>,
-    /// The shortest way from one part to another, by their clocks.
-    shortest: Vec<Vec<Option<i64>>>,
-}
-
-impl Between {
-    fn new(parts: usize) -> Self {
-        Self {
-            messages: HashMap::new(),
-            shortest: vec![vec![None; parts]; parts],
-        }
-    }
-
-    fn note(&mut self, end: End, part: usize, began: i64) {
-        if self.messages.len() >= MESSAGES && !self.messages.contains_key(&end.name) {
-            return;
-        }
-        let known = self.messages.entry(end.name).or_default();
-        let side = if end.is_sent { &mut known.sent } else { &mut known.came };
-        if side.is_some() {
-            return;
-        }
-        *side = Some((part, began.saturating_add(end.at)));
-        if let (Some((from, sent)), Some((to, came))) = (known.sent, known.came) {
-            let way = came.saturating_sub(sent);
-            let shortest = &mut self.shortest[from][to];
-            *shortest = Some(shortest.map_or(way, |known| known.min(way)));
-        }
-    }
-
-    /// How far the clock of each part is ahead of that of one of them, and what it is right to.
-    fn clocks(&self, first: usize) -> Vec<(i64, Option<u64>)> {
-        let mut clocks: Vec<Option<(i64, u64)>> = vec![None; self.shortest.len()];
-        clocks[first] = Some((0, 0));
-        let mut done = vec![false; clocks.len()];
-        // The surest one next, over parts whose clocks are surer.
-        while let Some((_, from)) = (0..clocks.len())
-            .filter(|&at| !done[at])
-            .filter_map(|at| Some((clocks[at]?.1, at)))
-            .min()
-        {
-            done[from] = true;
-            let Some((ahead, error)) = clocks[from] else { continue };
-            for to in 0..clocks.len() {
-                let (Some(there), Some(back)) = (self.shortest[from][to], self.shortest[to][from]) else {
-                    continue;
-                };
-                let more = error.saturating_add(there.saturating_add(back).unsigned_abs() / 2);
-                if clocks[to].is_none_or(|(_, known)| more < known) && !done[to] {
-                    let between = there.saturating_sub(back) / 2;
-                    clocks[to] = Some((ahead.saturating_add(between), more));
-                }
-            }
-        }
-        let guess = |at: usize| {
-            let known = |other: usize| clocks[other].map(|(ahead, _)| ahead);
-            let mut ahead = 0_i64;
-            for other in 0..clocks.len() {
-                let Some(theirs) = known(other) else { continue };
-                if let Some(way) = self.shortest[other][at] {
-                    ahead = ahead.min(theirs.saturating_add(way));
-                }
-                if let Some(way) = self.shortest[at][other] {
-                    ahead = ahead.max(theirs.saturating_sub(way));
-                }
-            }
-            ahead
-        };
-        let of = |at: usize| match clocks[at] {
-            Some((ahead, error)) => (ahead, Some(error)),
-            None => (guess(at), None),
-        };
-        (0..clocks.len()).map(of).collect()
-    }
-}
-
 fn write<R: BufRead + Seek>(
     parts: &mut [Part<R>],
     heads: &[Head],
     between: &mut Between,
     first: usize,
-    clocks: &[(i64, Option<u64>)],
+    clocks: &[Set],
     out: &mut impl Write,
 ) -> Result<(), Fault> {
     writeln!(out, "{HEAD}").map_err(Fault::Output)?;
@@ -331,7 +251,7 @@ fn write<R: BufRead + Seek>(
     for (number, part) in parts.iter_mut().enumerate() {
         let shift = heads[number]
             .began
-            .saturating_sub(clocks[number].0)
+            .saturating_sub(clocks[number].ahead)
             .saturating_sub(began);
         let mut put = |event: &Value| {
             let before = if std::mem::take(&mut is_first) { "" } else { ",\n" };
@@ -362,43 +282,28 @@ fn write<R: BufRead + Seek>(
         .filter_map(|head| head.other["events_not_recorded"].as_u64());
     let lost = lost.fold(0, u64::saturating_add);
     let of = |number: usize| {
-        json!({
-            "file": parts[number].name, "ahead_us": clocks[number].0 as f64 / 1000.0,
-            "right_to_us": clocks[number].1.map(|error| error as f64 / 1000.0), "clocks": heads[number].other["clocks"],
-        })
+        let Set { ahead, right_to, with } = clocks[number];
+        let mut part = json!({
+            "file": parts[number].name, "ahead_us": shown(ahead), "right_to_us": right_to as f64 / 1000.0,
+            "clocks": heads[number].other["clocks"],
+        });
+        if with != first {
+            part["right_to_us"] = Value::Null;
+            part["compared"] = json!({
+                "with": parts[with].name, "ahead_us": shown(ahead.saturating_sub(clocks[with].ahead)),
+                "right_to_us": right_to as f64 / 1000.0,
+            });
+        }
+        part
     };
     let all: Vec<Value> = (0..parts.len()).map(of).collect();
     let other = json!({
         "began": heads[first].other["began"], "began_nanoseconds": began, "events_not_recorded": lost, "parts": all,
+        "messages_without_arrows": between.forgotten(),
     });
     writeln!(out, "\n{TAIL}{other}}}")
         .and_then(|()| out.flush())
         .map_err(Fault::Output)
-}
-
-impl Between {
-    /// The arrow that begins or ends at one end of a message, in a part. There is none where the other end is not
-    /// known, or where it would point backwards: clocks drift.
-    fn arrow(
-        &mut self,
-        end: &End,
-        part: usize,
-        clocks: &[(i64, Option<u64>)],
-        arrows: &mut u64,
-    ) -> Option<(&'static str, u64)> {
-        let known = self.messages.get_mut(&end.name)?;
-        let at = |(part, at): (usize, i64)| at.saturating_sub(clocks[part].0);
-        let (sent, came) = (known.sent?, known.came?);
-        let own = if end.is_sent { sent } else { came };
-        if own.0 != part || at(came) <= at(sent) {
-            return None;
-        }
-        let arrow = *known.arrow.get_or_insert_with(|| {
-            *arrows += 1;
-            *arrows
-        });
-        Some((if end.is_sent { "s" } else { "f" }, arrow))
-    }
 }
 
 #[cfg(test)]

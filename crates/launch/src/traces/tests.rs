@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 use super::*;
+use crate::trace::{IN, OUT};
 use std::io::Cursor;
 
 /// What was sent or came: rank, peer, number of the message, when.
@@ -31,10 +32,22 @@ fn part(name: &str, began: i64, ranks: &[u32], lines: &[Line]) -> Part<Cursor<Ve
     }
 }
 
+/// What its own clocks are right to, nanoseconds.
+fn right_to(mut part: Part<Cursor<Vec<u8>>>, rights: &[u64]) -> Part<Cursor<Vec<u8>>> {
+    let text = String::from_utf8(part.file.into_inner()).expect("text");
+    let clocks: serde_json::Map<String, Value> = (0..)
+        .zip(rights)
+        .map(|(site, right)| (format!("site {site}"), json!({"right_to_us": *right as f64 / 1000.0})))
+        .collect();
+    let text = text.replace("\"clocks\":{}", &format!("\"clocks\":{}", Value::Object(clocks)));
+    part.file = Cursor::new(text.into_bytes());
+    part
+}
+
 fn merged(parts: &mut [Part<Cursor<Vec<u8>>>]) -> (Vec<Clock>, Value) {
     let mut out = Vec::new();
     let clocks = merge(parts, &mut out).unwrap_or_else(|fault| panic!("{fault:?}"));
-    (clocks, serde_json::from_slice(&out).expect("it is JSON"))
+    (clocks.clocks, serde_json::from_slice(&out).expect("it is JSON"))
 }
 
 fn refused(parts: &mut [Part<Cursor<Vec<u8>>>]) -> String {
@@ -73,10 +86,14 @@ fn clocks_are_known_by_messages_that_go_there_and_back() {
         Clock {
             name: "one".into(),
             ahead: 0,
-            right_to: Some(0)
+            compared: Compared {
+                with: "one".into(),
+                ahead: 0,
+                right_to: 0
+            }
         }
     );
-    assert_eq!((clocks[1].ahead, clocks[1].right_to), (4_980_000, Some(120_000)));
+    assert_eq!((clocks[1].ahead, clocks[1].compared.right_to), (4_980_000, 120_000));
     let events = all["traceEvents"].as_array().expect("events");
     let of = |phase: &str, rank: u32| {
         let mut found = events
@@ -102,6 +119,15 @@ fn clocks_are_known_by_messages_that_go_there_and_back() {
 }
 
 #[test]
+fn a_clock_is_right_to_no_less_than_those_inside_both_parts() {
+    let [one, two] = two();
+    let mut parts = [right_to(one, &[1_000, 30_000]), right_to(two, &[7_000])];
+    let (clocks, all) = merged(&mut parts);
+    assert_eq!(clocks[1].compared.right_to, 120_000 + 30_000 + 7_000);
+    assert_eq!(all["otherData"]["parts"][1]["right_to_us"], 157.0);
+}
+
+#[test]
 fn a_clock_is_as_it_was_as_far_as_messages_allow() {
     let (began, ahead) = (1_000_000_000_000, 5_000_000);
     let mut parts = [
@@ -110,8 +136,74 @@ fn a_clock_is_as_it_was_as_far_as_messages_allow() {
         part("three", began + 7, &[2], &[]),
     ];
     let (clocks, _) = merged(&mut parts);
-    let ahead: Vec<(i64, Option<u64>)> = clocks.iter().map(|clock| (clock.ahead, clock.right_to)).collect();
-    assert_eq!(ahead, [(0, Some(0)), (-4_900_000, None), (0, None)]);
+    let ahead: Vec<(i64, &str)> = clocks
+        .iter()
+        .map(|clock| (clock.ahead, clock.compared.with.as_str()))
+        .collect();
+    assert_eq!(ahead, [(0, "one"), (-4_900_000, "two"), (0, "three")]);
+}
+
+#[test]
+fn parts_that_are_compared_with_each_other_are_moved_as_one() {
+    let began = 1_000_000_000_000;
+    // "three" is 1 ms ahead of "two", and hears from "one" what was sent 4 ms later by that one's clock.
+    let mut parts = [
+        part("one", began, &[0], &[(0, 2, true, 1, 9_000_000)]),
+        part(
+            "two",
+            began,
+            &[1],
+            &[(1, 2, true, 1, 1_000_000), (1, 2, false, 1, 3_000_000)],
+        ),
+        part(
+            "three",
+            began,
+            &[2],
+            &[
+                (2, 1, false, 1, 2_100_000),
+                (2, 1, true, 1, 3_900_000),
+                (2, 0, false, 1, 5_000_000),
+            ],
+        ),
+        part("four", began, &[3], &[]),
+    ];
+    let (clocks, all) = merged(&mut parts);
+    let known: Vec<(i64, &str, i64, u64)> = clocks
+        .iter()
+        .map(|clock| {
+            (
+                clock.ahead,
+                &*clock.compared.with,
+                clock.compared.ahead,
+                clock.compared.right_to,
+            )
+        })
+        .collect();
+    let wanted = [
+        (0, "one", 0, 0),
+        (-5_000_000, "three", -1_000_000, 100_000),
+        (-4_000_000, "three", 0, 0),
+        (0, "four", 0, 0),
+    ];
+    assert_eq!(known, wanted);
+    let two = &all["otherData"]["parts"][1];
+    assert_eq!(
+        (&two["right_to_us"], &two["compared"]["with"]),
+        (&Value::Null, &json!("three"))
+    );
+    assert_eq!(two["compared"]["right_to_us"], 100.0);
+}
+
+#[test]
+fn a_part_may_have_as_many_sites_as_a_job() {
+    let [one, two] = two();
+    let text = String::from_utf8(one.file.into_inner()).expect("text");
+    let sites: Vec<String> = (0..1024)
+        .map(|site| format!("\"{site:04}{}\":{{\"right_to_us\":0.001}}", "s".repeat(251)))
+        .collect();
+    let text = text.replace("\"clocks\":{}", &format!("\"clocks\":{{{}}}", sites.join(",")));
+    let file = Cursor::new(text.into_bytes());
+    assert_eq!(merged(&mut [Part { file, ..one }, two]).0[1].compared.right_to, 120_001);
 }
 
 #[test]
@@ -127,7 +219,7 @@ fn clocks_are_known_by_way_of_other_parts() {
     let (clocks, _) = merged(&mut parts);
     let known: Vec<(&str, i64)> = clocks.iter().map(|clock| (clock.name.as_str(), clock.ahead)).collect();
     assert_eq!(known, [("a", 0), ("c", 30), ("b", 10)]);
-    assert!(clocks.iter().all(|clock| clock.right_to.is_some()));
+    assert!(clocks.iter().all(|clock| clock.compared.with == "a"));
 }
 
 #[test]
@@ -147,8 +239,11 @@ fn what_is_no_trace_of_another_part_is_refused() {
     assert!(with(format!("{HEAD}\n{TAIL}{{}}}}\n").as_bytes()).contains("when it began"));
     let long = format!("{HEAD}\n{{\"name\":\"{}\"}},\n", "x".repeat(LONGEST as usize));
     assert!(with(long.as_bytes()).contains("line 2"));
-    let mut many: Vec<_> = (0..=MOST_PARTS as u32).map(|rank| part("p", 1, &[rank], &[])).collect();
-    assert!(refused(&mut many).contains("more than 64"));
+    let mut many: Vec<_> = (0..=MAX_PARTS).map(|rank| part("p", 1, &[rank], &[])).collect();
+    assert!(refused(&mut many).contains("more than 256"));
+    many.pop();
+    assert_eq!(merged(&mut many).0.len(), 256);
+    assert!(refused(&mut []).contains("no trace is named"));
 }
 
 #[test]
