@@ -99,8 +99,19 @@ for launcher in "isthmus run" mpiexec; do
     $launcher -n 1 sh -c 'echo lost; echo lost >&2' >&- 2>&- <&- && complain "$launcher with nothing but closed streams: status 0"
     $launcher -n 1 cat >&- 2>&- <&- || complain "$launcher: nothing was lost"
 done
-for command in "info" "links" "ps --json" "job example"; do
+isthmus run --trace traced -n 1 true || complain "a trace"
+for command in "info" "links" "ps --json" "job example" "trace traced"; do
     isthmus $command >&- 2>err && complain "$command with a closed standard output: status 0"
+    grep -q 'cannot write to standard output: it is closed' err || complain "$command with a closed standard output"
+done
+# Whoever reads has read enough: the reader is gone before the command begins.
+mkfifo read
+isthmus run --detach --name said -n 1 echo said >err || complain "--detach"
+isthmus attach said >err || complain "attach"
+for command in "info" "trace traced" "logs said"; do
+    : <read & reader=$!
+    { wait $reader; isthmus $command; } >read 2>err || complain "$command without a reader: status $?"
+    [ -s err ] && complain "$command without a reader"
 done
 printf '#!/no/such/interpreter\n' >bad
 chmod +x bad

@@ -98,10 +98,11 @@ fn own_words(word: &str, job: &str) -> Vec<String> {
 }
 
 fn passed(there: There<'_>, words: Vec<String>, mut heard: Heard) -> ExitCode {
-    told(
-        there.site,
-        at_site(there.site, words, None, &mut |said| heard.say(said)),
-    )
+    let ended = at_site(there.site, words, None, &mut |said| heard.say(said));
+    match heard.is_unread {
+        true => ExitCode::SUCCESS,
+        false => told(there.site, ended),
+    }
 }
 
 fn page(there: There<'_>, file: &std::path::Path) -> ExitCode {
@@ -113,12 +114,11 @@ fn page(there: There<'_>, file: &std::path::Path) -> ExitCode {
         other => heard.say(other),
     });
     if let Ok(0) = ended {
-        let written = match file == std::path::Path::new("-") {
-            true => io::stdout().write_all(&text),
-            false => std::fs::write(file, text),
-        };
-        return match written {
-            Ok(()) if file == std::path::Path::new("-") => ExitCode::SUCCESS,
+        if file == std::path::Path::new("-") {
+            crate::put(&text);
+            return ExitCode::SUCCESS;
+        }
+        return match std::fs::write(file, text) {
             Ok(()) => {
                 crate::print(&format!("wrote {}", file.display()));
                 ExitCode::SUCCESS
@@ -136,6 +136,8 @@ fn page(there: There<'_>, file: &std::path::Path) -> ExitCode {
 #[derive(Debug, Default)]
 pub(crate) struct Heard {
     of_processes: bool,
+    /// Nobody reads what is printed any more, or it has no place.
+    is_unread: bool,
     output: Plain,
     errors: Plain,
 }
@@ -152,9 +154,12 @@ impl Heard {
         let raw = self.of_processes;
         match said {
             Said::Output(bytes) => {
-                let mut output = io::stdout();
                 let shown = if raw { bytes } else { self.output.of(&bytes) };
-                output.write_all(&shown).and_then(|()| output.flush())
+                self.is_unread = !crate::put(&shown);
+                match self.is_unread {
+                    true => Err(io::ErrorKind::BrokenPipe.into()),
+                    false => Ok(()),
+                }
             }
             Said::Errors(bytes) => io::stderr().write_all(&if raw { bytes } else { self.errors.of(&bytes) }),
             Said::Ended(_) => Ok(()),

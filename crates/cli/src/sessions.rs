@@ -140,7 +140,10 @@ impl EditCommand {
 pub(crate) fn attach(arguments: &Attach) -> ExitCode {
     with(arguments.job.as_deref(), |entry| {
         let entry = in_background(with_launcher(entry)?)?;
-        let entry = follow(entry, &["output", "errors"])?;
+        // Its status is not known where nobody reads on.
+        let Some(entry) = follow(entry, &["output", "errors"])? else {
+            return Ok(ExitCode::FAILURE);
+        };
         let Some((status, _, _)) = entry.outcome() else {
             return Err(without_launcher(&entry));
         };
@@ -162,7 +165,7 @@ pub(crate) fn logs(arguments: &Logs) -> ExitCode {
             follow(entry, names)?;
         } else {
             let mut logs = open(&entry, names);
-            while pass_on(&mut logs)? {}
+            while pass_on(&mut logs)? == Passed::More {}
         }
         Ok(ExitCode::SUCCESS)
     })
@@ -197,36 +200,57 @@ fn open(entry: &Entry, names: &[&str]) -> Following {
     names.iter().map(log).collect()
 }
 
-fn follow(mut entry: Entry, names: &[&str]) -> Result<Entry, String> {
+/// Prints until the job has ended; nothing: nobody reads what is printed.
+fn follow(mut entry: Entry, names: &[&str]) -> Result<Option<Entry>, String> {
     let mut logs = open(&entry, names);
     loop {
         // First whether it lives, then what it said: so nothing of its last words is missed.
         entry = entry.again();
-        while pass_on(&mut logs)? {}
+        loop {
+            match pass_on(&mut logs)? {
+                Passed::More => {}
+                Passed::All => break,
+                Passed::Unread => return Ok(None),
+            }
+        }
         if !entry.lives {
-            return Ok(entry);
+            return Ok(Some(entry));
         }
         std::thread::sleep(LOOK);
     }
 }
 
-/// Prints what is new; whether there may be more.
-fn pass_on(logs: &mut Following) -> Result<bool, String> {
-    let mut more = false;
+/// What was new.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Passed {
+    All,
+    /// There may be more.
+    More,
+    /// Nobody reads what is printed any more, or it has no place.
+    Unread,
+}
+
+/// Prints what is new.
+fn pass_on(logs: &mut Following) -> Result<Passed, String> {
+    let mut passed = Passed::All;
     for (log, errors) in logs {
         let bytes = log
             .read(PIECE)
             .map_err(|error| format!("cannot read the log: {error}"))?;
-        more |= bytes.len() == PIECE;
-        let written = if *errors {
-            inherited::errors().and_then(|()| io::stderr().write_all(&bytes))
-        } else {
-            let written = inherited::output().and_then(|()| io::stdout().write_all(&bytes));
-            written.and_then(|()| io::stdout().flush())
-        };
-        written.map_err(|error| format!("cannot print: {error}"))?;
+        if bytes.is_empty() {
+            continue;
+        }
+        if bytes.len() == PIECE {
+            passed = Passed::More;
+        }
+        if *errors {
+            let written = inherited::errors().and_then(|()| io::stderr().write_all(&bytes));
+            written.map_err(|error| format!("cannot print: {error}"))?;
+        } else if !crate::put(&bytes) {
+            return Ok(Passed::Unread);
+        }
     }
-    Ok(more)
+    Ok(passed)
 }
 
 /// `isthmus signal`.

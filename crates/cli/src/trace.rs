@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `isthmus trace`: traces of the parts of a world as one.
 
+use crate::inherited;
 use crate::overwritten::{self, Kind};
 use clap::Args;
 use isthmus_job::JobError;
@@ -27,7 +28,8 @@ pub(crate) struct Trace {
 /// `isthmus trace`.
 pub(crate) fn trace(arguments: &Trace) -> ExitCode {
     match all(arguments) {
-        Ok(Merged { clocks, forgotten }) => {
+        Ok(None) => ExitCode::SUCCESS,
+        Ok(Some(Merged { clocks, forgotten })) => {
             let first = clocks.first().map_or("", |clock| &clock.name).to_owned();
             for clock in clocks.iter().skip(1) {
                 crate::complain(&format!("isthmus: {}", said(clock, &first)));
@@ -67,7 +69,8 @@ fn said(clock: &Clock, first: &str) -> String {
     )
 }
 
-fn all(arguments: &Trace) -> Result<Merged, JobError> {
+/// Nothing: whoever reads what is written has read enough.
+fn all(arguments: &Trace) -> Result<Option<Merged>, JobError> {
     let open = |path: &PathBuf| -> Result<Part<BufReader<File>>, JobError> {
         let name = path.display().to_string();
         let cannot = |error: io::Error| JobError::new(format!("cannot read the trace '{name}': {error}"));
@@ -80,13 +83,23 @@ fn all(arguments: &Trace) -> Result<Merged, JobError> {
     let mut parts = arguments.parts.iter().map(open).collect::<Result<Vec<_>, _>>()?;
     let hint =
         "record each part with isthmus run --world NAME=PARTofPARTS --trace FILE, and name the files of all parts here";
-    let failed = |fault| match fault {
-        Fault::Part(why) => JobError::new(why).hint(hint),
-        Fault::Output(error) => JobError::new(format!("cannot write '{}': {error}", arguments.output.display())),
+    let to_output = arguments.output == Path::new("-");
+    let ended = |merged: Result<Merged, Fault>| match merged {
+        Ok(merged) => Ok(Some(merged)),
+        Err(Fault::Part(why)) => Err(JobError::new(why).hint(hint)),
+        Err(Fault::Output(error)) if to_output && error.kind() == io::ErrorKind::BrokenPipe => Ok(None),
+        Err(Fault::Output(error)) => {
+            let place = match to_output {
+                true => "to standard output".to_owned(),
+                false => format!("'{}'", arguments.output.display()),
+            };
+            Err(JobError::new(format!("cannot write {place}: {error}")))
+        }
     };
-    if arguments.output == Path::new("-") {
+    if to_output {
+        let open = inherited::output().map_err(Fault::Output);
         let mut out = BufWriter::new(io::stdout().lock());
-        return merge(&mut parts, &mut out).map_err(failed);
+        return ended(open.and_then(|()| merge(&mut parts, &mut out)));
     }
     for (path, part) in arguments.parts.iter().zip(&parts) {
         if is_same(part.file.get_ref(), &arguments.output) {
@@ -102,7 +115,7 @@ fn all(arguments: &Trace) -> Result<Merged, JobError> {
         path: &arguments.output,
         file: None,
     };
-    merge(&mut parts, &mut out).map_err(failed)
+    ended(merge(&mut parts, &mut out))
 }
 
 /// Whether a file has this name.
