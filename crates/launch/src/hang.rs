@@ -234,12 +234,13 @@ fn unmatched(all: &Whereabouts, found: &mut Vec<String>) -> BTreeSet<u32> {
 
 /// Operations that not all members have come to, different ones, and the same ones that do not go on.
 fn collectives(all: &Whereabouts, found: &mut Vec<String>) {
-    let everybody = all.processes.len() as u32;
+    // Not all numbers up to the last: of processes that were added, some have ended.
+    let everybody: Vec<u32> = all.processes.iter().map(|process| process.rank).collect();
     let mut meetings: BTreeMap<(u32, Vec<u32>), Meeting<'_>> = BTreeMap::new();
     for process in &all.processes {
         for item in items(process).filter(|i| i.kind == Kind::Collective) {
-            let members = match item.members.is_empty() && item.size == everybody {
-                true => (0..everybody).collect(),
+            let members = match item.members.is_empty() && item.size as usize == everybody.len() {
+                true => everybody.clone(),
                 false => item.members.clone(),
             };
             let meeting = meetings

@@ -83,6 +83,18 @@ fn who_has_not_come_and_who_is_elsewhere_is_named() {
 }
 
 #[test]
+fn processes_that_have_ended_are_not_missed() {
+    let world: Vec<Process> = [0, 1, 4]
+        .map(|rank| process(rank, "MPI_Barrier", vec![collective("barrier", 3)]))
+        .into();
+    let mut waits = world.clone();
+    waits[2] = process(4, "MPI_Recv", vec![receive(1, 9)]);
+    assert!(suspicions(&all(waits))[0].contains("ranks 0-1 are in barrier; rank 4 is not"));
+    let said = suspicions(&all(world));
+    assert!(!said.iter().any(|sentence| sentence.contains("is not")), "{said:?}");
+}
+
+#[test]
 fn members_that_are_in_the_same_operation_and_do_not_go_on_are_told_why() {
     let of = |change: fn(u32, &mut Item)| {
         let mut processes: Vec<Process> = Vec::new();
