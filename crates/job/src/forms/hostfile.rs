@@ -46,11 +46,16 @@ pub(crate) fn none(file: &str) -> JobError {
     JobError::new(format!("host file '{file}' names no host")).hint("write one host a line: NAME:N")
 }
 
+/// The lines. What ends the last one begins none.
+pub(super) fn split(text: &str) -> impl Iterator<Item = &str> {
+    text.strip_suffix('\n').unwrap_or(text).split('\n')
+}
+
 /// The lines that say something, without comments and surrounding white space, and where they stand.
 pub(crate) fn lines<'a>(text: &'a str, file: &str) -> Result<Vec<(&'a str, Span)>, JobError> {
     let mut found = Vec::new();
     let mut at = 0;
-    for (number, line) in text.split('\n').enumerate() {
+    for (number, line) in split(text).enumerate() {
         let span = at..at + line.len();
         at += line.len() + 1;
         if number >= MAX_LINES {
@@ -199,6 +204,14 @@ mod tests {
         let text = "n1.x 4 all.q@n1.x UNDEFINED\nn2.x 2 all.q@n2.x <NULL>\nn1.x 1 fast.q@n1.x UNDEFINED\n";
         assert_eq!(slots(text), Ok(vec![Some(5), Some(2)]));
         assert!(slots("n1 0 all.q@n1 UNDEFINED\n").is_err() && slots("n1 x all.q@n1\n").is_err());
+    }
+
+    #[test]
+    fn a_file_has_as_many_lines_as_end_in_it() {
+        for (last, is_read) in [("h", true), ("h\n", true), ("\nh", false)] {
+            let text = format!("{}{last}", "\n".repeat(MAX_LINES - 1));
+            assert_eq!(lines(&text, "f").is_ok(), is_read, "{last:?}");
+        }
     }
 
     #[test]

@@ -105,6 +105,10 @@ mod tests {
         ] {
             assert!(read(layout, text).is_err(), "{text}");
         }
+        assert_eq!(
+            read(Layout::Lines, &"n1\n".repeat(MAX_WORDS)).map(|hosts| hosts.len()),
+            Ok(1)
+        );
         // Not a shorter list in its place.
         let error = read(Layout::Lines, &"n1\n".repeat(MAX_WORDS + 1)).unwrap_err();
         assert!(error.problem.contains("more than 200000 words"), "{error}");

@@ -12,6 +12,7 @@
 //! PACX-MPI's two daemons for each machine.
 
 use super::described::Described;
+use super::hostfile;
 use super::input::Input;
 use crate::error::{JobError, JobErrors, MAX_ERRORS};
 use crate::forms::sites::{name_apart, parse_count};
@@ -26,7 +27,7 @@ const MAX_LINES: usize = 10_000;
 pub(super) fn read(input: &Input<'_>, program: &Subjob) -> Result<Described, JobErrors> {
     let (mut errors, mut notes, mut subjobs) = (JobErrors::default(), Vec::new(), Vec::new());
     let mut at = 0;
-    for (number, line) in input.text.split('\n').enumerate() {
+    for (number, line) in hostfile::split(input.text).enumerate() {
         if number >= MAX_LINES {
             let problem = format!("host file '{}' has more than {MAX_LINES} lines", input.file);
             errors.push(JobError::new(problem).hint("leave out comments, and machines without processes"));

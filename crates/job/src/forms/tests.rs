@@ -80,9 +80,20 @@ fn pacx_host_files_with_all_their_mistakes() {
         assert!(errors.contains(part), "{part} is not in\n{errors}");
     }
     assert!(read(Form::Pacx, "", None).is_err());
-    let long = format!("{PACX}{}host9 tcp 1 #\n", "\n".repeat(10_000));
-    let error = read(Form::Pacx, &long, None).unwrap_err().to_string();
-    assert!(error.contains("more than 10000 lines"), "{error}");
+    for (last, is_read) in [
+        ("host9 tcp 1 #", true),
+        ("host9 tcp 1 #\n", true),
+        ("\nhost9 tcp 1 #", false),
+    ] {
+        let long = format!("{PACX}{}{last}", "\n".repeat(9_999 - PACX.lines().count()));
+        match read(Form::Pacx, &long, None) {
+            Ok(_) => assert!(is_read, "{last:?}"),
+            Err(errors) => assert!(
+                !is_read && errors.to_string().contains("more than 10000 lines"),
+                "{errors}"
+            ),
+        }
+    }
     assert!(
         read(Form::Pacx, PACX, Some(7))
             .unwrap_err()
