@@ -6,7 +6,8 @@
 //! name is good.
 
 use crate::codec::{DecodeError, Reader, Writer};
-use crate::question::{MAX_NAME, MAX_PORT, text};
+use crate::question::{MAX_NAME, MAX_PORT};
+use crate::reason::read_up_to;
 
 /// Longest file, bytes.
 pub const MAX_FILE: usize = MAX_NAME + MAX_PORT + 1024;
@@ -50,10 +51,10 @@ impl Published {
             }
         }
         let published = Self {
-            name: text(&mut r, "name", MAX_NAME)?,
-            port: text(&mut r, "port", MAX_PORT)?,
-            owner: text(&mut r, "owner", MAX_OWNER)?,
-            job: text(&mut r, "job", MAX_OWNER)?,
+            name: read_up_to(&mut r, "name", MAX_NAME)?,
+            port: read_up_to(&mut r, "port", MAX_PORT)?,
+            owner: read_up_to(&mut r, "owner", MAX_OWNER)?,
+            job: read_up_to(&mut r, "job", MAX_OWNER)?,
             since: r.u64("since")?,
         };
         r.end()?;

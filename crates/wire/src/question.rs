@@ -55,7 +55,7 @@ use crate::gate::Key;
 use crate::joined::{Group, read_groups};
 use crate::letter::{Back, Errand, Letter};
 use crate::port::{Proof, provable};
-use crate::reason::{cut, read_reason};
+use crate::reason::{cut, read_reason, read_up_to};
 
 mod part;
 #[cfg(test)]
@@ -363,20 +363,20 @@ impl Question {
         let ask = match r.u8("what is asked")? {
             1 => Ask::Publish {
                 scope: Scope::read(r)?,
-                name: text(r, "name", MAX_NAME)?,
-                port: text(r, "port", MAX_PORT)?,
+                name: read_up_to(r, "name", MAX_NAME)?,
+                port: read_up_to(r, "port", MAX_PORT)?,
             },
             2 => Ask::Unpublish {
                 scope: Scope::read_any(r)?,
-                name: text(r, "name", MAX_NAME)?,
-                port: text(r, "port", MAX_PORT)?,
+                name: read_up_to(r, "name", MAX_NAME)?,
+                port: read_up_to(r, "port", MAX_PORT)?,
             },
             3 => Ask::Lookup {
                 scope: Scope::read_any(r)?,
-                name: text(r, "name", MAX_NAME)?,
+                name: read_up_to(r, "name", MAX_NAME)?,
             },
             4 => Ask::Spawn {
-                port: text(r, "port", MAX_PORT)?,
+                port: read_up_to(r, "port", MAX_PORT)?,
                 parts: read_parts(r)?,
             },
             5 => Ask::Agree(Box::new(Agree::read(r)?)),
@@ -406,7 +406,7 @@ impl Question {
                 secret: r.fixed("secret")?,
                 fingerprint: r.fixed("fingerprint")?,
                 keys: r
-                    .list("names of keys", |r| text(r, "name of a key", MAX_KEY))
+                    .list("names of keys", |r| read_up_to(r, "name of a key", MAX_KEY))
                     .and_then(provable)?,
             },
             13 => Ask::Carry {
@@ -490,7 +490,7 @@ impl Answer {
                 why: read_reason(r)?,
             }),
             1 => Ok(Said::Done),
-            2 => Ok(Said::Port(text(r, "port", MAX_PORT)?)),
+            2 => Ok(Said::Port(read_up_to(r, "port", MAX_PORT)?)),
             3 => Ok(Said::Started {
                 world: r.fixed("world")?,
                 processes: r.list("processes", |r| r.u32("processes"))?,
@@ -542,18 +542,6 @@ fn bounded(r: &Reader<'_>, field: &'static str) -> Result<(), DecodeError> {
         length => Err(DecodeError::Invalid {
             field,
             value: length as u64,
-        }),
-    }
-}
-
-/// Text of so many bytes at most.
-pub(crate) fn text(r: &mut Reader<'_>, field: &'static str, most: usize) -> Result<String, DecodeError> {
-    let text = r.text(field)?;
-    match text.len() <= most {
-        true => Ok(text),
-        false => Err(DecodeError::Invalid {
-            field,
-            value: text.len() as u64,
         }),
     }
 }
