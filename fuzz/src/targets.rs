@@ -466,6 +466,7 @@ fn plain_streams() -> Vec<Vec<u8>> {
         [&[40], &eager[..], &farewell, &[0; 31], &eager].concat(),
     ]
 }
+
 fn channels() -> Vec<Vec<u8>> {
     let hello = segment::Hello {
         below: 9,

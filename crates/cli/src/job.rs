@@ -106,7 +106,7 @@ impl Source {
         let mut bindings = rsl::bindings(|name| std::env::var(name).ok());
         bindings.extend(self.definitions()?);
         if form != Form::Rsl {
-            self.defines_nothing(&format!("'{file}' is none"))?;
+            self.refuse_definitions(&format!("'{file}' is not RSL"))?;
         }
         let any = sites::template(Program::one("PROGRAM"), Vec::new());
         let catalogue = crate::reach::catalogue()?;
@@ -130,7 +130,7 @@ impl Source {
     }
 
     /// Values of variables are for RSL; where there is none they would be ignored.
-    pub(crate) fn defines_nothing(&self, why: &str) -> Result<(), JobError> {
+    pub(crate) fn refuse_definitions(&self, why: &str) -> Result<(), JobError> {
         self.definitions()?;
         match self.define.first() {
             None => Ok(()),

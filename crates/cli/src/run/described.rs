@@ -29,7 +29,7 @@ pub(crate) fn job_of(arguments: &Run) -> Result<Described, JobErrors> {
         };
         return job_of_description(&source, rest, arguments);
     }
-    arguments.source.defines_nothing("no RSL is given")?;
+    arguments.source.refuse_definitions("no RSL is given")?;
     let catalogue = reach::catalogue()?;
     let total = arguments.processes.as_deref().map(sites::parse_count).transpose()?;
     let chosen = match &arguments.select {

@@ -217,7 +217,7 @@ fn what_does_not_go_together() {
         ),
         (
             "run -D A=1 --job machines /bin/true",
-            "its value, and 'machines' is none",
+            "its value, and 'machines' is not RSL",
         ),
         ("job convert one.rsl --to xml", "'xml' is not a form"),
     ] {
