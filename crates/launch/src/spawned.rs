@@ -6,6 +6,7 @@ use isthmus_job::mpiexec::initial_errhandler;
 use isthmus_job::sections::joined;
 use isthmus_job::{Contact, Job, JobError, OnLoss, Program, Section, Subjob, Terms, sites};
 use isthmus_reach::staging;
+use isthmus_stage::words;
 use isthmus_wire::boot::MAX_NODE_PROCESSES;
 use isthmus_wire::question::{Kind, Refusal, SpawnProgram, THROUGH_LAUNCHER};
 use isthmus_wire::word::counted;
@@ -90,8 +91,7 @@ impl Spawn<'_> {
         let mut subjobs = Vec::new();
         let mut counts = Vec::new();
         for (appnum, part) in (0u32..).zip(parts) {
-            check_variables(part)?;
-            let wishes = Wishes::of(part);
+            let wishes = Wishes::of(part)?;
             let count = wishes.count(part)?;
             counts.push(count);
             if count > 0 {
@@ -185,11 +185,12 @@ impl Spawn<'_> {
             self.port
         };
         environment.push((PORT.to_owned(), port.to_owned()));
+        let (name, stage) = self.staged(place, part, wishes);
         let program = match wishes.architecture {
-            None => Program::one(&part.program),
+            None => Program::one(name),
             Some(architecture) => Program {
                 any: None,
-                by_architecture: [(architecture.to_owned(), part.program.clone())].into(),
+                by_architecture: [(architecture.to_owned(), name)].into(),
             },
         };
         Subjob {
@@ -206,9 +207,26 @@ impl Spawn<'_> {
             allocation: place.allocation.clone().filter(|_| wishes.scheduler != Some("fork")),
             requests: Vec::new(),
             files: Default::default(),
-            // A process may spawn what it has just made, which nobody else has.
-            stage: place.stage && staging::is_at_home(&part.program, self.directory),
+            stage,
             ..place.clone()
+        }
+    }
+
+    /// What the program is called, and whether it comes from the launcher. A process may spawn what it has just made,
+    /// which nobody else has; and of the directories that are looked at first only a site itself knows its own.
+    fn staged(&self, place: &Subjob, part: &SpawnProgram, wishes: &Wishes<'_>) -> (String, bool) {
+        let named = part.program.clone();
+        match wishes.path {
+            Some(path) if place.stage && place.contact != Contact::Home && !named.contains('/') => {
+                match staging::find_in(&words::os(path), &named, self.directory) {
+                    Some(file) => (words::text(file), true),
+                    None => (named, false),
+                }
+            }
+            _ => {
+                let stage = place.stage && staging::is_at_home(&named, self.directory);
+                (named, stage)
+            }
         }
     }
 }
@@ -251,7 +269,7 @@ struct Wishes<'a> {
 }
 
 impl<'a> Wishes<'a> {
-    fn of(part: &'a SpawnProgram) -> Self {
+    fn of(part: &'a SpawnProgram) -> Result<Self, Refusal> {
         let mut wishes = Self::default();
         for (key, value) in &part.keys {
             let value = value.trim();
@@ -266,16 +284,16 @@ impl<'a> Wishes<'a> {
                 "isthmus_on_loss" => &mut wishes.on_loss,
                 "mpi_initial_errhandler" => &mut wishes.handler,
                 "env" => {
-                    let lines = value.lines().filter_map(|line| line.split_once('='));
-                    let pairs = lines.map(|(name, value)| (name.trim().to_owned(), value.to_owned()));
-                    wishes.environment.extend(pairs.filter(|(name, _)| !name.is_empty()));
+                    for line in value.lines().filter(|line| !line.trim().is_empty()) {
+                        wishes.environment.push(variable(line)?);
+                    }
                     continue;
                 }
                 _ => continue,
             };
             *slot = Some(value).filter(|value| !value.is_empty());
         }
-        wishes
+        Ok(wishes)
     }
 
     /// What happens when one of its processes is lost: what its keys say, or else what holds at the place.
@@ -355,14 +373,15 @@ fn refused(why: impl Into<String>) -> Refusal {
     Refusal::new(Kind::NotStarted, why)
 }
 
-/// The key `env` has lines NAME=VALUE and no others.
-fn check_variables(part: &SpawnProgram) -> Result<(), Refusal> {
-    let values = part.keys.iter().filter(|(key, _)| key == "env");
-    let mut lines = values.flat_map(|(_, value)| value.lines()).map(str::trim);
-    let has_name = |line: &str| line.split_once('=').is_some_and(|(name, _)| !name.trim().is_empty());
-    match lines.find(|line| !line.is_empty() && !has_name(line)) {
-        None => Ok(()),
-        Some(line) => Err(refused(format!("env: the line '{line}' is not of the form NAME=VALUE"))),
+/// A line NAME=VALUE of the key `env`.
+fn variable(line: &str) -> Result<(String, String), Refusal> {
+    let pair = line.split_once('=').map(|(name, value)| (name.trim(), value));
+    match pair.filter(|(name, _)| !name.is_empty()) {
+        Some((name, value)) => Ok((name.to_owned(), value.to_owned())),
+        None => Err(refused(format!(
+            "env: the line '{}' is not of the form NAME=VALUE",
+            line.trim()
+        ))),
     }
 }
 

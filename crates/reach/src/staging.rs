@@ -8,6 +8,8 @@ use isthmus_job::Contact;
 use isthmus_stage::{cache, content, elf, hashes, sources, words};
 use isthmus_wire::grid::Hash;
 use isthmus_wire::service::{Answer, Ask, Manifest};
+use std::ffi::OsStr;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// A file to be staged.
@@ -32,14 +34,28 @@ pub fn find_program(program: &str, directory: &Path, architecture: &str) -> Resu
     Ok(path)
 }
 
-/// Whether there is something under the name of a program at home, whatever it is.
+/// Whether there is something under the name of a program at home, whatever it is; also where nobody can tell.
 pub fn is_at_home(program: &str, directory: &Path) -> bool {
-    program.contains("://") || locate(program, directory).is_ok()
+    program.contains("://") || !matches!(locate(program, directory), Err(Missing { is_certain: true, .. }))
+}
+
+/// The file of a program without a slash in these directories at home, separated by colons.
+pub fn find_in(path: &OsStr, program: &str, directory: &Path) -> Option<PathBuf> {
+    std::env::split_paths(path).find_map(|place| {
+        let file = directory.join(place).join(words::path(program));
+        (file.is_file() && rustix::fs::access(&file, rustix::fs::Access::EXEC_OK).is_ok()).then_some(file)
+    })
+}
+
+/// There is no such program at home, or it cannot be looked at.
+struct Missing {
+    is_certain: bool,
+    failure: Failure,
 }
 
 /// The file of a program at home.
 pub fn find_file(program: &str, directory: &Path) -> Result<PathBuf, Failure> {
-    let path = locate(program, directory)?;
+    let path = locate(program, directory).map_err(|missing| missing.failure)?;
     if !path.is_file() {
         let kind = if path.is_dir() {
             "a directory"
@@ -102,31 +118,29 @@ pub async fn lacking(
     Ok(files)
 }
 
-fn locate(program: &str, directory: &Path) -> Result<PathBuf, Failure> {
-    if program.contains('/') {
-        let path = directory.join(words::path(program));
-        return match path.metadata() {
-            Ok(_) => Ok(path),
-            Err(error) => Err(Failure::new(
-                format!("program '{program}' cannot be found at home: {error}"),
-                "programs are staged from here; --no-stage runs what the site itself has under that name",
-            )),
-        };
-    }
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let mut places = std::env::split_paths(&path).chain([directory.to_owned()]);
-    let found = places.find_map(|place| {
-        let file = directory.join(place).join(words::path(program));
-        (file.is_file() && rustix::fs::access(&file, rustix::fs::Access::EXEC_OK).is_ok()).then_some(file)
-    });
+fn locate(program: &str, directory: &Path) -> Result<PathBuf, Missing> {
+    let place = directory.join(words::path(program));
+    let found = match program.contains('/') {
+        true => None,
+        false => find_in(&std::env::var_os("PATH").unwrap_or_default(), program, directory),
+    };
     // What is here under that name, and cannot be run, is told for what it is.
-    let beside = directory.join(words::path(program));
-    found.or_else(|| beside.exists().then_some(beside)).ok_or_else(|| {
-        Failure::new(
+    let error = match found.map_or_else(|| place.metadata().map(|_| place), Ok) {
+        Ok(file) => return Ok(file),
+        Err(error) => error,
+    };
+    let is_certain = matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory);
+    let failure = match program.contains('/') || !is_certain {
+        true => Failure::new(
+            format!("program '{program}' cannot be found at home: {error}"),
+            "programs are staged from here; --no-stage runs what the site itself has under that name",
+        ),
+        false => Failure::new(
             format!("program '{program}' is neither in PATH nor in {}", directory.display()),
             "name it with its directory, or use --no-stage for a program that only the site has",
-        )
-    })
+        ),
+    };
+    Err(Missing { is_certain, failure })
 }
 
 fn check_architecture(program: &str, path: &Path, machine: &str) -> Result<(), Failure> {
@@ -157,5 +171,33 @@ pub async fn prepare(path: PathBuf) -> Result<Staged, Failure> {
         }),
         Ok(Err(error)) => Err(Failure::new(format!("cannot read '{}': {error}", path.display()), "")),
         Err(error) => Err(Failure::new(format!("cannot hash '{}': {error}", path.display()), "")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_is_the_sites_own_only_where_it_is_certainly_not_at_home() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let at = directory.path();
+        std::fs::write(at.join("file"), "").expect("a file");
+        // As of a file server that is gone: nobody can tell what is there.
+        std::os::unix::fs::symlink("circle", at.join("circle")).expect("a link");
+        for (program, is_there) in [
+            ("./file", true),
+            ("./none", false),
+            ("file/none", false),
+            ("none", false),
+            ("./circle/x", true),
+            ("circle", true),
+        ] {
+            assert_eq!(is_at_home(program, at), is_there, "{program}");
+        }
+        for program in ["./circle/x", "circle"] {
+            let why = find_file(program, at).expect_err("it cannot be looked at").problem;
+            assert!(why.contains("cannot be found at home: Too many levels"), "{why}");
+        }
     }
 }

@@ -148,6 +148,30 @@ fn what_the_launcher_does_not_have_is_the_sites_own() {
 }
 
 #[test]
+fn the_directories_of_the_key_path_come_before_those_of_the_launcher() {
+    let directory = tempfile::tempdir().unwrap();
+    let of = |program: &str, path: &str| {
+        let keys: &[(&str, &str)] = if path.is_empty() { &[] } else { &[("path", path)] };
+        let part = SpawnProgram {
+            program: program.into(),
+            ..part(1, keys)
+        };
+        let (subjobs, _) = spawned_in(directory.path(), &[part]).unwrap();
+        let program = subjobs[0].sections[0].program.for_architecture("x86_64").unwrap();
+        (program.to_owned(), subjobs[0].stage)
+    };
+    // Every launcher has this one in PATH.
+    assert_eq!(of("sh", ""), ("sh".to_owned(), true));
+    assert_eq!(of("sh", "/opt/none:mine"), ("sh".to_owned(), false));
+    let mine = directory.path().join("mine/sh");
+    std::fs::create_dir(mine.parent().unwrap()).unwrap();
+    std::fs::write(&mine, "").unwrap();
+    std::fs::set_permissions(&mine, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    assert_eq!(of("sh", "/opt/none:mine"), (mine.to_str().unwrap().to_owned(), true));
+    assert_eq!(of("/bin/sh", "mine"), ("/bin/sh".to_owned(), true));
+}
+
+#[test]
 fn the_first_error_handler_is_said_by_a_key_or_is_the_standards() {
     let begins = |keys: &[(&str, &str)]| {
         let (subjobs, _) = spawned(&[part(1, keys)])?;
