@@ -62,6 +62,6 @@ pub use waiting::waits::{Reports, Teller, Watcher};
 
 pub use isthmus_transport::sharing::{Reach, Run, SharedMemory, Sharing, Unreached};
 pub use isthmus_transport::{
-    Class as TrafficClass, Copied, Job, Lease, Lent, Path as TrafficPath, Peer, Process, Processes, Rates,
+    Called, Class as TrafficClass, Copied, Job, Lease, Lent, Path as TrafficPath, Peer, Process, Processes, Rates,
     Tuning as TrafficTuning,
 };

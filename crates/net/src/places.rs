@@ -93,6 +93,9 @@ impl Places {
 
     /// For people: `rank 3 (host lab-2 of site lab)`.
     pub(crate) fn name(&self, peer: Peer) -> String {
+        if let Some(called) = self.processes.called(peer) {
+            return called;
+        }
         let who = self.processes.name(peer);
         match self.place(peer) {
             Some((place, node)) => {

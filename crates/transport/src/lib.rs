@@ -37,7 +37,7 @@ use isthmus_wire::frame::Header;
 pub use isthmus_link::sharing::{Class, Path};
 pub use lend::{Lease, Lent};
 pub use peer::Peer;
-pub use processes::{Job, NotTaken, Process, Processes};
+pub use processes::{Called, Job, NotTaken, Process, Processes};
 
 /// What is known of the links to peers: bytes per second; `None`: nothing.
 pub type Rates = Arc<dyn Fn(Peer) -> Option<u64> + Send + Sync>;

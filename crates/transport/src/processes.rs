@@ -11,6 +11,7 @@
 //!   1016         1          40           1
 //! ```
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
@@ -56,6 +57,21 @@ impl RankRange {
     }
 }
 
+/// What people call a process of another world.
+#[derive(Clone, Debug)]
+pub struct Called {
+    /// Its rank in its own MPI_COMM_WORLD; by its number here only those know it that have met it.
+    pub rank: u32,
+    /// Where it is: `host lab-2 of site lab`. Processes of one host share it.
+    pub place: Arc<str>,
+}
+
+impl std::fmt::Display for Called {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "rank {} of another MPI_COMM_WORLD ({})", self.rank, self.place)
+    }
+}
+
 /// Why processes cannot be taken in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotTaken {
@@ -88,6 +104,8 @@ struct Table {
     jobs: Vec<Arc<str>>,
     /// In order of peers.
     rows: Vec<RankRange>,
+    /// Of processes of other worlds.
+    called: BTreeMap<Peer, Called>,
 }
 
 /// The processes that this one knows. It is looked at where connections are made and where people read names, never
@@ -106,6 +124,7 @@ impl Processes {
         Arc::new(Self(RwLock::new(Table {
             jobs: vec![job.into()],
             rows: vec![row],
+            called: BTreeMap::new(),
         })))
     }
 
@@ -186,8 +205,22 @@ impl Processes {
         self.table().jobs.get(job.0 as usize).cloned()
     }
 
-    /// For people: `rank 3`, or `rank 3 of the job weather`.
+    /// People call a process this.
+    pub fn call(&self, peer: Peer, called: Called) {
+        let mut table = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        table.called.insert(peer, called);
+    }
+
+    /// What people call a process of another world; `None`: nobody has said it.
+    pub fn called(&self, peer: Peer) -> Option<String> {
+        self.table().called.get(&peer).map(Called::to_string)
+    }
+
+    /// For people: `rank 3`, or `rank 3 of another MPI_COMM_WORLD (host lab-2 of site lab)`.
     pub fn name(&self, peer: Peer) -> String {
+        if let Some(called) = self.called(peer) {
+            return called;
+        }
         match self.process(peer) {
             Some(Process { job: Job::OWN, rank }) => format!("rank {rank}"),
             Some(Process { job, rank }) => {
@@ -268,5 +301,11 @@ mod tests {
         assert_eq!(all.name(Peer::new(2)), "rank 2");
         assert_eq!(all.name(Peer::new(4)), "rank 5 of the job other");
         assert_eq!(all.name(Peer::NONE), "a process of no job");
+        let place = "host lab-2 of site lab".into();
+        all.call(Peer::new(4), Called { rank: 9, place });
+        assert_eq!(
+            all.name(Peer::new(4)),
+            "rank 9 of another MPI_COMM_WORLD (host lab-2 of site lab)"
+        );
     }
 }

@@ -472,6 +472,9 @@ fn take_in(
             ranks,
         });
         let first = first.map_err(|error| Error::from(&error))?;
+        for (peer, called) in first.and_following(count as u32).zip(joint.called(start)) {
+            engine.core.processes().call(peer, called);
+        }
         peers.extend((0..count as u32).map(|at| first.plus(at)));
     }
     Ok(peers)

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use isthmus_abi::constants as abi;
 use isthmus_datatype::Representation;
+use isthmus_engine::Called;
 use isthmus_topology::{Level, Topology};
 use isthmus_wire::joined::{Group as Met, MAX_GROUPS};
 use isthmus_wire::joining::{Member, Name, Offer};
@@ -118,11 +119,30 @@ impl Joint {
         known.unwrap_or_default().to_vec()
     }
 
+    /// What people call the members from this one on.
+    pub(crate) fn called(&self, start: usize) -> impl Iterator<Item = Called> {
+        called(self.members.get(start..).unwrap_or_default())
+    }
+
     /// This process, for people.
     pub(crate) fn describe(&self) -> String {
         let me = &self.members[self.me as usize];
         format!("rank {} of its MPI_COMM_WORLD, on {},", me.name.rank, me.host)
     }
+}
+
+fn called(members: &[Member]) -> impl Iterator<Item = Called> {
+    let mut last: Option<(&Member, Arc<str>)> = None;
+    members.iter().map(move |member| {
+        let is_there = |other: &Member| (&other.host, &other.site) == (&member.host, &member.site);
+        let place = match last.take().filter(|(other, _)| is_there(other)) {
+            Some((_, place)) => place,
+            None => format!("host {} of site {}", member.host, member.site).into(),
+        };
+        last = Some((member, Arc::clone(&place)));
+        let rank = member.name.rank;
+        Called { rank, place }
+    })
 }
 
 /// How members represent data; empty if all do as this process.
@@ -331,6 +351,19 @@ mod tests {
         for (a, b) in [(0, 1), (0, 3), (1, 2), (1, 3), (2, 3)] {
             assert_eq!(between(a, b), [Reach::Near; 2], "{a} {b}");
         }
+    }
+
+    #[test]
+    fn members_are_called_by_their_own_ranks_and_where_they_are() {
+        let mut members = [member(1, 0, None), member(2, 7, None), member(2, 9, None)];
+        (members[2].host, members[2].site) = ("n4".into(), "lab".into());
+        let (host, site) = (members[1].host.clone(), members[1].site.clone());
+        let names: Vec<String> = called(&members[1..]).map(|called| called.to_string()).collect();
+        let wanted = [
+            format!("rank 7 of another MPI_COMM_WORLD (host {host} of site {site})"),
+            "rank 9 of another MPI_COMM_WORLD (host n4 of site lab)".to_owned(),
+        ];
+        assert_eq!(names, wanted);
     }
 
     #[test]
