@@ -7,7 +7,7 @@
 //! | joined | \[rank u32\], \[group\] |
 
 use crate::codec::{DecodeError, Reader, Writer};
-use crate::reason::{cut_to, read_up_to};
+use crate::reason::{cut_to, read_for_people};
 
 /// Most groups that are told of.
 pub const MAX_GROUPS: usize = 64;
@@ -54,7 +54,7 @@ impl Group {
 }
 
 fn name(r: &mut Reader<'_>, field: &'static str) -> Result<String, DecodeError> {
-    read_up_to(r, field, MAX_TEXT)
+    read_for_people(r, field, MAX_TEXT)
 }
 
 /// Groups, as many as there may be.

@@ -26,7 +26,7 @@ use crate::codec::{DecodeError, MAX_MESSAGE, Reader, Writer};
 use crate::entry::Entry;
 use crate::gate::Gate;
 use crate::place::Representation;
-use crate::reason::{cut_to, read_up_to};
+use crate::reason::{cut_to, read_for_people};
 
 /// Blocks of numbers of contexts that communicators over several jobs have.
 pub const BLOCKS: usize = 1024;
@@ -154,7 +154,7 @@ pub enum Verdict {
 }
 
 fn text(r: &mut Reader<'_>, field: &'static str) -> Result<String, DecodeError> {
-    read_up_to(r, field, MAX_TEXT)
+    read_for_people(r, field, MAX_TEXT)
 }
 
 fn bounded(field: &'static str, value: usize, most: usize) -> Result<(), DecodeError> {

@@ -23,7 +23,7 @@ use core::net::IpAddr;
 use crate::codec::{DecodeError, Reader, Writer};
 use crate::entry::Entry;
 use crate::gate::Gate;
-use crate::reason::{cut_to, read_up_to};
+use crate::reason::{cut_to, read_for_people};
 
 /// What names begin with.
 const HEAD: &str = "isthmus1:";
@@ -273,7 +273,7 @@ impl Message {
         let mut r = Reader::new(body);
         let message = match r.u8("kind")? {
             0 => Self::Welcome,
-            1 => Self::Refused(read_up_to(&mut r, "reason", MAX_TEXT)?),
+            1 => Self::Refused(read_for_people(&mut r, "reason", MAX_TEXT)?),
             2 => Self::Here,
             3 => Self::Greeting(r.fixed("secret")?, provable(r.list("proofs", |r| r.fixed("proof"))?)?),
             4 => Self::NoKey,
