@@ -9,7 +9,7 @@
 use std::ffi::{CStr, c_char, c_int, c_void};
 
 use isthmus_abi::constants as abi;
-use isthmus_core::error::Result;
+use isthmus_core::error::{Error, Result};
 use isthmus_core::{fail, words};
 use isthmus_datatype::raw::{ReadMemory, WriteMemory};
 use isthmus_wire::word;
@@ -61,18 +61,12 @@ impl<T> Out<T> {
     }
 
     /// An array of `count` items that the call may write.
+    #[inline(always)]
     pub(crate) fn slice<'a>(self, argument: &str, count: usize) -> Result<&'a mut [T]> {
         if count == 0 {
             return Ok(&mut []);
         }
-        if self.0.is_null() {
-            fail!(
-                abi::MPI_ERR_ARG,
-                argument(argument),
-                "is a null pointer, expected an array of {count}"
-            );
-        }
-        fits::<T>(argument, count)?;
+        is_array(self.0, argument, count)?;
         // SAFETY: by the module's promise an array of `count` items that nobody else uses during the call.
         Ok(unsafe { std::slice::from_raw_parts_mut(self.0, count) })
     }
@@ -83,16 +77,24 @@ impl<T> Out<T> {
     }
 }
 
-/// More than any memory has is a wrong count.
-fn fits<T>(argument: &str, count: usize) -> Result<()> {
-    if count > isize::MAX as usize / size_of::<T>().max(1) {
-        fail!(
-            abi::MPI_ERR_COUNT,
-            argument(argument),
-            "would be an array of {count}, which no memory holds"
-        );
+/// Whether there may be an array of so many items.
+#[inline(always)]
+fn is_array<T>(first: *const T, argument: &str, count: usize) -> Result<()> {
+    match !first.is_null() && count <= isize::MAX as usize / size_of::<T>().max(1) {
+        true => Ok(()),
+        false => Err(no_array(argument, count, first.is_null())),
     }
-    Ok(())
+}
+
+#[cold]
+fn no_array(argument: &str, count: usize, is_null: bool) -> Error {
+    if is_null {
+        let text = format!("is a null pointer, expected an array of {count}");
+        return Error::of_argument(abi::MPI_ERR_ARG, argument, text);
+    }
+    // More than any memory has is a wrong count.
+    let text = format!("would be an array of {count}, which no memory holds");
+    Error::of_argument(abi::MPI_ERR_COUNT, argument, text)
 }
 
 /// A pointer to an array that the call reads.
@@ -107,18 +109,12 @@ impl<T> In<T> {
     }
 
     /// The `count` items.
+    #[inline(always)]
     pub(crate) fn slice<'a>(self, argument: &str, count: usize) -> Result<&'a [T]> {
         if count == 0 {
             return Ok(&[]);
         }
-        if self.0.is_null() {
-            fail!(
-                abi::MPI_ERR_ARG,
-                argument(argument),
-                "is a null pointer, expected an array of {count}"
-            );
-        }
-        fits::<T>(argument, count)?;
+        is_array(self.0, argument, count)?;
         // SAFETY: by the module's promise an array of `count` items.
         Ok(unsafe { std::slice::from_raw_parts(self.0, count) })
     }

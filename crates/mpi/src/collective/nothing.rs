@@ -18,6 +18,7 @@ use crate::{datatype, op};
 
 impl Numbers {
     /// Whether the first `n` are 0.
+    #[inline(always)]
     fn are_zero(&self, n: usize) -> bool {
         match self {
             Self::Int(list) => list.slice("counts", n).is_ok_and(|list| list.iter().all(|n| *n == 0)),
@@ -27,6 +28,7 @@ impl Numbers {
     }
 
     /// Whether there are `n` of them, such that no multiple of them leaves the address space.
+    #[inline(always)]
     fn are_short(&self, n: usize) -> bool {
         matches!(self, Self::Int(list) if list.slice("displs", n).is_ok())
     }
@@ -40,6 +42,7 @@ impl<B: Memory> Elements<B> {
 }
 
 impl<B: Memory> Unequal<B> {
+    #[inline(always)]
     fn are_none(&self, blocks: usize) -> bool {
         let is_known = matches!(self.datatypes, Types::One(handle) if datatype::known(handle).is_some());
         is_known && !self.is_in_place() && self.counts.are_zero(blocks) && self.displacements.are_short(blocks)
