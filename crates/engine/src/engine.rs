@@ -358,7 +358,7 @@ impl Engine {
                 core.state.happened();
                 let number = outcome.number();
                 if let Some(machine) = self.machines.find(number) {
-                    let (peer, name, sent) = outcome.told();
+                    let (peer, name, sent) = outcome.into_parts();
                     machine.sent(&mut core.port(number), peer, name, sent);
                 }
             }

@@ -14,19 +14,19 @@ use isthmus_wire::frame::{Header, Kind, protocol};
 
 /// What a transport is told, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Told {
+enum Call {
     Gather(u32),
     Send(u32),
     SendGathered(u32),
 }
-use Told::{Gather, Send, SendGathered};
+use Call::{Gather, Send, SendGathered};
 
 /// Writes down what it is told.
-struct Listening(Arc<Mutex<Vec<Told>>>);
+struct Listening(Arc<Mutex<Vec<Call>>>);
 
 impl Listening {
-    fn hears(&self, told: Told) {
-        self.0.lock().expect("whole").push(told);
+    fn hears(&self, call: Call) {
+        self.0.lock().expect("whole").push(call);
     }
 }
 
@@ -82,7 +82,7 @@ impl Transport for Listening {
 }
 
 /// What the transport of process 0 of three is told while a machine does this.
-fn told(act: impl FnOnce(&mut Port<'_>)) -> Vec<Told> {
+fn calls(act: impl FnOnce(&mut Port<'_>)) -> Vec<Call> {
     let all = Arc::default();
     let mut engine = Engine::new(Setup {
         me: Peer::new(0),
@@ -94,8 +94,8 @@ fn told(act: impl FnOnce(&mut Port<'_>)) -> Vec<Told> {
     });
     engine.register(protocol::TEST, Box::new(Store::new(0)));
     at(&mut engine, |_, port| act(port));
-    let told = all.lock().expect("whole");
-    told.clone()
+    let calls = all.lock().expect("whole");
+    calls.clone()
 }
 
 fn say(port: &mut Port<'_>, peer: u32) {
@@ -106,19 +106,19 @@ fn say(port: &mut Port<'_>, peer: u32) {
 
 #[test]
 fn a_part_within_one_for_the_same_peer_leaves_with_all_of_that() {
-    let told = told(|port| {
+    let calls = calls(|port| {
         port.together(Peer::new(1), |port| {
             say(port, 1);
             port.together(Peer::new(1), |port| say(port, 1));
             say(port, 1);
         });
     });
-    assert_eq!(told, [Gather(1), Send(1), Send(1), Send(1), SendGathered(1)]);
+    assert_eq!(calls, [Gather(1), Send(1), Send(1), Send(1), SendGathered(1)]);
 }
 
 #[test]
 fn a_part_within_one_for_another_peer_leaves_together_too() {
-    let told = told(|port| {
+    let calls = calls(|port| {
         port.together(Peer::new(1), |port| {
             port.together(Peer::new(2), |port| {
                 say(port, 2);
@@ -128,5 +128,5 @@ fn a_part_within_one_for_another_peer_leaves_together_too() {
         });
     });
     let first = [Gather(1), Gather(2), Send(2), Send(2), SendGathered(2)];
-    assert_eq!(told, [&first[..], &[Send(1), SendGathered(1)]].concat());
+    assert_eq!(calls, [&first[..], &[Send(1), SendGathered(1)]].concat());
 }

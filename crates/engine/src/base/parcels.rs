@@ -59,7 +59,7 @@ impl Outcome {
     }
 
     /// To whom it was sent, how the machine calls it, and what became of it.
-    pub(crate) fn told(self) -> (Peer, u64, Result<(), EngineError>) {
+    pub(crate) fn into_parts(self) -> (Peer, u64, Result<(), EngineError>) {
         (self.peer, self.name, self.sent)
     }
 }

@@ -120,7 +120,7 @@ impl CellCollective {
             taken: 0,
             seen: [(u64::MAX, 0); 2],
             mistake: None,
-            told: None,
+            reported: None,
             whose: Whose::Program,
         }
     }

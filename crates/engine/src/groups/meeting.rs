@@ -12,10 +12,10 @@ use isthmus_wire::waiting::Item;
 use crate::base::binding::Sides;
 use crate::base::requests::{Outcome, Owned, Owner};
 use crate::groups::barrier;
+use crate::groups::collective_id::CollectiveId;
 use crate::groups::known::Known;
 use crate::groups::pulling;
 use crate::groups::rows::Slots;
-use crate::groups::told::Told;
 use crate::groups::words::in_words_of;
 use crate::groups::{CellCollective, Cut, InVain, Turn};
 use crate::machine::Machine;
@@ -337,9 +337,9 @@ impl Groups {
     }
 
     /// Those who watch hear of the end of an operation that goes on.
-    pub(crate) fn tell_at_the_end(&mut self, request: Request, what: Told) {
+    pub(crate) fn tell_at_the_end(&mut self, request: Request, what: CollectiveId) {
         if let Some(going) = self.going.iter_mut().find(|going| going.request == request) {
-            going.meet.told = Some(what);
+            going.meet.reported = Some(what);
         }
     }
 
@@ -469,8 +469,8 @@ impl Groups {
         let meet = &mut going.meet;
         let result = meet.advance(meeting);
         let over = meet.is_over();
-        if let Some(told) = meet.told.take_if(|_| over || result.is_err()) {
-            told.ends(core.state.tools_mut());
+        if let Some(id) = meet.reported.take_if(|_| over || result.is_err()) {
+            id.ends(core.state.tools_mut());
         }
         let Some(meeting) = self.meeting(core) else {
             return true;

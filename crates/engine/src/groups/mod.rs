@@ -4,6 +4,7 @@
 
 pub(crate) mod barrier;
 pub(crate) mod cell_collective;
+pub(crate) mod collective_id;
 mod copied_reductions;
 pub(crate) mod cut;
 pub(crate) mod data;
@@ -15,7 +16,6 @@ mod parts;
 pub(crate) mod pulling;
 pub(crate) mod rows;
 pub(crate) mod short;
-pub(crate) mod told;
 pub(crate) mod unequal;
 pub(crate) mod words;
 
@@ -29,10 +29,10 @@ use isthmus_schedule::Operation as What;
 use isthmus_transport::meeting::{CellSize, Slab};
 
 use crate::base::binding::{Reducer, Side};
+use crate::groups::collective_id::CollectiveId;
 use crate::groups::data::Bound;
 use crate::groups::known::Lesson;
 use crate::groups::rows::Rows;
-use crate::groups::told::Told;
 use crate::{EngineError, Members, NodeMembers, Request};
 
 /// What a member does in a step together.
@@ -79,8 +79,8 @@ pub(crate) struct CellCollective {
     seen: [(u64, u32); 2],
     /// A member gave another length than this one expects.
     mistake: Option<EngineError>,
-    /// What those who watch were told of that has begun here.
-    told: Option<Told>,
+    /// It goes on after its call: the name by which tools hear of its end.
+    reported: Option<CollectiveId>,
     whose: Whose,
 }
 

@@ -52,11 +52,11 @@ impl Plans {
     /// are told.
     #[cold]
     pub(super) fn note_end(with: &mut Hands<'_>, index: u32, execution: &Execution, error: EngineError) {
-        if execution.told() && matches!(error, EngineError::Plan { .. } | EngineError::Memory { .. }) {
+        if execution.follows_exchange() && matches!(error, EngineError::Plan { .. } | EngineError::Memory { .. }) {
             cannot_go_on(&mut with.core.state, execution.which());
         }
         let error = match error {
-            EngineError::Plan { .. } if execution.told() => EngineError::Disagreement {
+            EngineError::Plan { .. } if execution.follows_exchange() => EngineError::Disagreement {
                 what: "members have given different lengths for the same blocks".into(),
                 lengths: true,
             },

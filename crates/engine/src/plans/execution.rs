@@ -51,7 +51,7 @@ pub(crate) struct Execution {
     plan: Option<Box<dyn Plan>>,
     next: Option<Next>,
     /// The plan follows from what members have told each other.
-    told: bool,
+    exchanged: bool,
     binding: Binding,
     channel: Channel,
     operation: Operation,
@@ -111,7 +111,7 @@ impl Execution {
     pub(super) fn is_for(&mut self, channel: &Channel, operation: Operation, next: Option<Next>) {
         self.channel.clone_from(channel);
         self.operation = operation;
-        (self.next, self.told) = (next, false);
+        (self.next, self.exchanged) = (next, false);
     }
 
     pub(super) fn take_next(&mut self) -> Option<Next> {
@@ -119,12 +119,12 @@ impl Execution {
     }
 
     /// The plan that runs from now on follows from what members have told each other.
-    pub(super) fn has_been_told(&mut self) {
-        self.told = true;
+    pub(super) fn comes_from_exchange(&mut self) {
+        self.exchanged = true;
     }
 
-    pub(super) fn told(&self) -> bool {
-        self.told
+    pub(super) fn follows_exchange(&self) -> bool {
+        self.exchanged
     }
 
     pub(super) fn channel(&self) -> &Channel {
@@ -153,7 +153,7 @@ impl Execution {
         Self {
             plan: None,
             next: None,
-            told: false,
+            exchanged: false,
             binding: Binding::nothing(),
             channel,
             operation,

@@ -294,7 +294,7 @@ impl Plans {
                 let completion = with.core.state.requests_mut().slot_mut(index).completion_mut();
                 completion.goes_wrong(mistake.clone());
             }
-            execution.has_been_told();
+            execution.comes_from_exchange();
             execution.begin(plan, binding, &mut self.spare)?;
         }
     }

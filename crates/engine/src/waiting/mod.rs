@@ -50,7 +50,7 @@ struct Quiet {
     /// When that was told last.
     last: Option<Instant>,
     /// What the watcher was told last.
-    told: Option<Vec<Item>>,
+    reported: Option<Vec<Item>>,
     /// Since when calls find nothing and return, and what had happened by then.
     tests: Option<(Instant, u64)>,
 }

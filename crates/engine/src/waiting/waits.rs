@@ -94,8 +94,8 @@ impl Reports {
     pub(super) fn over(&self, inner: &mut Inner) {
         inner.quiet.since = None;
         let Some(watcher) = self.watcher.get() else { return };
-        if inner.quiet.told.is_some() && watcher(None) {
-            inner.quiet.told = None;
+        if inner.quiet.reported.is_some() && watcher(None) {
+            inner.quiet.reported = None;
         }
     }
 
@@ -123,8 +123,8 @@ impl Reports {
             teller();
         }
         let (items, more) = pending(&inner.engine);
-        if inner.quiet.told.as_ref() != Some(&items) && watcher(Some((quiet, &items, more))) {
-            inner.quiet.told = Some(items);
+        if inner.quiet.reported.as_ref() != Some(&items) && watcher(Some((quiet, &items, more))) {
+            inner.quiet.reported = Some(items);
         }
     }
 }

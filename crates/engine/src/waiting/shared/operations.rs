@@ -209,7 +209,7 @@ impl GroupCall<'_> {
         match &begun {
             Ok(Some(request)) => groups.tell_at_the_end(
                 *request,
-                Told::new(self.channel.context.number(), self.operation, self.sequence),
+                CollectiveId::new(self.channel.context.number(), self.operation, self.sequence),
             ),
             _ => self.tell_end(core),
         }

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What those who watch are told of operations that go on after their call.
+//! The name of a collective operation towards tools, kept while it goes on after its call.
 
 use crate::Operation;
 use crate::tools::Tools;
 
-/// An operation as those who watch are told of it.
+/// One collective operation: the context of its communicator, which operation, and its sequence number there.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Told {
+pub(crate) struct CollectiveId {
     context: u32,
     operation: Operation,
     sequence: u32,
 }
 
-impl Told {
+impl CollectiveId {
     pub(crate) fn new(context: u32, operation: Operation, sequence: u32) -> Self {
         Self {
             context,
@@ -21,7 +21,7 @@ impl Told {
         }
     }
 
-    /// It is over.
+    /// Tools hear that it is over.
     pub(crate) fn ends(self, tools: &mut Tools) {
         tools.plan_ends(self.context, self.operation, self.sequence);
     }
