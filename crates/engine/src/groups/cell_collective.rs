@@ -25,10 +25,10 @@ pub(crate) use crate::base::mistake::{no_memory, wrong_length};
 use crate::groups::barrier;
 use crate::groups::cut::{contributors, gives_others, place_among_others};
 use crate::groups::data::{Bound, Unequal};
-use crate::groups::known::Lesson;
 use crate::groups::parts;
 use crate::groups::pulling;
 use crate::groups::rows::Rows;
+use crate::groups::tuning::Sample;
 use crate::groups::words::{NO_STEP, SETS_UP};
 use crate::groups::{Begin, CellCollective, Cut, Phase, Pulling, Whose};
 use crate::{EngineError, Members};
@@ -154,15 +154,15 @@ impl CellCollective {
     }
 
     /// How long the step takes is to be found out.
-    pub(crate) fn begin_timing(&mut self, lesson: Lesson) {
-        self.timed = Some((Instant::now(), lesson));
+    pub(crate) fn begin_timing(&mut self, sample: Sample) {
+        self.timed = Some((Instant::now(), sample));
     }
 
     /// What was to be found out, when the step is over, and how many nanoseconds it took.
-    pub(crate) fn lesson(&mut self) -> Option<(Lesson, u64)> {
-        let (since, lesson) = self.timed.take()?;
+    pub(crate) fn sample(&mut self) -> Option<(Sample, u64)> {
+        let (since, sample) = self.timed.take()?;
         let time = if self.failed { FAILED } else { since.elapsed() };
-        Some((lesson, u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)))
+        Some((sample, u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)))
     }
 
     /// The cell, of those that this member takes, whose mark says that results are stored past the caches: one that the

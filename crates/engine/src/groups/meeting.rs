@@ -13,9 +13,9 @@ use crate::base::binding::Sides;
 use crate::base::requests::{Outcome, Owned, Owner};
 use crate::groups::barrier;
 use crate::groups::collective_id::CollectiveId;
-use crate::groups::known::Known;
 use crate::groups::pulling;
 use crate::groups::rows::Slots;
+use crate::groups::tuning::Tuning;
 use crate::groups::words::in_words_of;
 use crate::groups::{CellCollective, Cut, InVain, Turn};
 use crate::machine::Machine;
@@ -32,8 +32,8 @@ pub(crate) struct Begun {
     steps: u64,
     /// The members do not agree: nothing is possible there any more.
     broken: Option<EngineError>,
-    /// Where this process decides how long blocks go: what it knows, by operation.
-    known: Vec<(What, Known)>,
+    /// Where this process decides how long blocks go, by operation.
+    tuning: Vec<(What, Tuning)>,
     /// How the last short blocks of each operation went, in groups of so many members.
     short: Vec<Shape>,
     members: u32,
@@ -54,13 +54,13 @@ impl Begun {
         self.steps - 1
     }
 
-    fn known(&mut self, what: What) -> &mut Known {
-        let at = self.known.iter().position(|(known, _)| *known == what);
+    fn tuning(&mut self, what: What) -> &mut Tuning {
+        let at = self.tuning.iter().position(|(operation, _)| *operation == what);
         let at = at.unwrap_or_else(|| {
-            self.known.push((what, Known::default()));
-            self.known.len() - 1
+            self.tuning.push((what, Tuning::default()));
+            self.tuning.len() - 1
         });
-        &mut self.known[at].1
+        &mut self.tuning[at].1
     }
 
     /// In one round of which cells such blocks go, if they do; `None`: it is not remembered.
@@ -310,9 +310,9 @@ impl Groups {
     /// A step is over: what was to be learned of it is known, and its memory is for the next one.
     #[inline]
     fn keep(&mut self, meet: &mut CellCollective) {
-        if let Some((lesson, nanoseconds)) = meet.lesson() {
+        if let Some((sample, nanoseconds)) = meet.sample() {
             if let Some(begun) = self.begun(meet.slab().number) {
-                begun.known(meet.what).took(lesson, nanoseconds);
+                begun.tuning(meet.what).took(sample, nanoseconds);
             }
         }
         if meet.beside.is_some() {
@@ -375,20 +375,20 @@ impl Groups {
         }
         let first = begun.begin(&cut);
         let decides = slab.me == pulling::decider(step.what, step.root);
-        let mut lesson = None;
+        let mut sample = None;
         let turn = (decides && cut.pulls).then(|| {
-            let (known, sizes) = (begun.known(step.what), (block, cut.pieces));
-            let (turn, tried) = pulling::turn(known, step.what, slab.members, sizes, &sides, blocking);
-            lesson = tried;
+            let (tuning, sizes) = (begun.tuning(step.what), (block, cut.pieces));
+            let (turn, tried) = pulling::turn(tuning, step.what, slab.members, sizes, &sides, blocking);
+            sample = tried;
             turn
         });
         let mut meet = CellCollective::new(step, slab, members, sides, cut, first, turn);
         if let Some(bytes) = meet.long_result().filter(|_| decides) {
             // One trial at a time.
-            let tries = blocking && lesson.is_none() && turn.is_none_or(|turn| turn.way == Delivery::Stream);
-            let (store, tried) = begun.known(step.what).store(bytes, tries);
+            let tries = blocking && sample.is_none() && turn.is_none_or(|turn| turn.way == Delivery::Stream);
+            let (store, tried) = begun.tuning(step.what).store(bytes, tries);
             meet.past = store == Store::Past;
-            lesson = lesson.or(tried);
+            sample = sample.or(tried);
         }
         meet.past |= comes_last;
         if cut.pulls && meet.what.reduces() {
@@ -398,8 +398,8 @@ impl Groups {
                 pulling::share(&mut meet);
             }
         }
-        if let Some(lesson) = lesson {
-            meet.begin_timing(lesson);
+        if let Some(sample) = sample {
+            meet.begin_timing(sample);
         }
         meet.context = channel.context;
         meet.node = channel.node.clone().filter(|_| step.circle != Circle::All);

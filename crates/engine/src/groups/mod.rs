@@ -9,13 +9,13 @@ mod copied_reductions;
 pub(crate) mod cut;
 pub(crate) mod data;
 pub(crate) mod disagreement;
-pub(crate) mod known;
 pub(crate) mod meeting;
 mod offers;
 mod parts;
 pub(crate) mod pulling;
 pub(crate) mod rows;
 pub(crate) mod short;
+pub(crate) mod tuning;
 pub(crate) mod unequal;
 pub(crate) mod words;
 
@@ -31,8 +31,8 @@ use isthmus_transport::meeting::{CellSize, Slab};
 use crate::base::binding::{Reducer, Side};
 use crate::groups::collective_id::CollectiveId;
 use crate::groups::data::Bound;
-use crate::groups::known::Lesson;
 use crate::groups::rows::Rows;
+use crate::groups::tuning::Sample;
 use crate::{EngineError, Members, NodeMembers, Request};
 
 /// What a member does in a step together.
@@ -58,7 +58,7 @@ pub(crate) struct CellCollective {
     /// last.
     past: bool,
     /// Since when it lasts, and what for that is to be found out.
-    timed: Option<(Instant, Lesson)>,
+    timed: Option<(Instant, Sample)>,
     /// Somebody could not copy.
     failed: bool,
     /// Of a gather at the root, in their order: the members whose blocks come through cells, where those of others are

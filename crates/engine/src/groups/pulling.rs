@@ -22,8 +22,8 @@ use isthmus_transport::meeting::{CellSize, Meeting, Round, Slab};
 
 use crate::EngineError;
 use crate::base::binding::Sides;
-use crate::groups::known::{self, Known, Lesson};
 use crate::groups::offers::{self, has_offered};
+use crate::groups::tuning::{self, Sample, Tuning};
 use crate::groups::{CellCollective, Phase, Pulling, copied_reductions};
 
 /// Bytes that a member copies before it looks at anything else. (A look at which others get the core in between costs
@@ -40,17 +40,17 @@ const CELLS: u64 = 1 << 20;
 /// What the decider wants in a step whose blocks have so many bytes and go through so many rounds of cells; and what it
 /// is timed for.
 pub(crate) fn turn(
-    known: &mut Known,
+    tuning: &mut Tuning,
     what: What,
     members: u32,
     (block, pieces): (u64, u64),
     sides: &Sides,
     blocking: bool,
-) -> (Turn, Option<Lesson>) {
+) -> (Turn, Option<Sample>) {
     let untimed = |way| (Turn { way, timed: false }, None);
     let all = block.saturating_mul(u64::from(members));
     let (is_long, is_overlap) = (all > CELLS, offers::is_in_place(&sides.give, &sides.take));
-    let (turn, lesson) = match what {
+    let (turn, sample) = match what {
         _ if !offers::in_one_piece(sides) => untimed(Delivery::Stream),
         _ if is_overlap && offers::replaces_what_is_given(what) => untimed(Delivery::Stream),
         What::Alltoall if members > FEW || is_long => untimed(Delivery::Pull),
@@ -58,13 +58,13 @@ pub(crate) fn turn(
             untimed(Delivery::Pull)
         }
         // What takes as long as the program computes says nothing about ways, and its root waits for nobody meanwhile.
-        _ if !blocking => known.usual_way(block),
-        What::Bcast | What::Scatter => known.way_in_bursts(block, known::burst(pieces)),
-        _ => known.way(block),
+        _ if !blocking => tuning.usual_way(block),
+        What::Bcast | What::Scatter => tuning.way_in_bursts(block, tuning::burst(pieces)),
+        _ => tuning.way(block),
     };
     // A root that takes from all is the last at the end.
     let timed = turn.timed && !matches!(what, What::Gather | What::Reduce);
-    (Turn { timed, ..turn }, lesson)
+    (Turn { timed, ..turn }, sample)
 }
 
 /// Who decides how blocks go and how results are stored: the root, which all wait for or which has the result, else the
@@ -316,9 +316,9 @@ mod tests {
     fn only_operations_that_are_waited_for_are_timed() {
         let block = 64 << 10;
         for what in [What::Allgather, What::Bcast, What::ReduceScatterBlock, What::Scatter] {
-            let (mut known, sides) = (Known::default(), Sides::default());
+            let (mut tuning, sides) = (Tuning::default(), Sides::default());
             let mut lessons = |blocking: bool| {
-                let each = (0..40).filter(|_| turn(&mut known, what, 2, (block, 1), &sides, blocking).1.is_some());
+                let each = (0..40).filter(|_| turn(&mut tuning, what, 2, (block, 1), &sides, blocking).1.is_some());
                 each.count()
             };
             assert_eq!(lessons(false), 0, "{what:?}");
