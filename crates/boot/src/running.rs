@@ -17,7 +17,7 @@ use isthmus_identity::{Identity, KeyPair, derived};
 use isthmus_lock::OneAtATime;
 use isthmus_net::{ArrivalHook, Config, Doors, Gatekeeper, Listener, Prober, Reach};
 use isthmus_shm::ShmTransport;
-use isthmus_topology::{Known, Topology};
+use isthmus_topology::{LinkEstimates, Topology};
 use isthmus_transport::Transport;
 use isthmus_vendor::{Comm, Vendor, VendorTransport};
 use isthmus_wire::boot::{self, Counters};
@@ -184,7 +184,7 @@ impl Running {
         let representations = representations(&places)?;
         let (me, topology) = (world.rank, Topology::new(&places));
         let measure = world.links.measure;
-        let known = Known::from_wire(std::mem::take(&mut world.links))
+        let estimates = LinkEstimates::from_wire(std::mem::take(&mut world.links))
             .map_err(|e| BootError::agent(format!("its message about links is invalid: {e:?}")))?;
         let node_directory = &path_of(&world.node_directory);
         let threads = promise.is_none();
@@ -224,7 +224,7 @@ impl Running {
         let survey = prober
             .clone()
             .filter(|_| measure)
-            .and_then(|p| Some((Survey::plan(&topology, &known, me)?, p)));
+            .and_then(|p| Some((Survey::plan(&topology, &estimates, me)?, p)));
         let measuring = prober
             .clone()
             .map(|prober| -> Measuring { Box::new(move |settled| survey::measured(&prober, &topology, me, settled)) });
@@ -244,7 +244,7 @@ impl Running {
         let id = std::array::from_fn(|at| id[at]);
         let reached = world.shared.iter().map(|path| path_of(path)).collect();
         let world = World::new(me, places, shared(engine, policy, promise))
-            .with_links(known, measuring)
+            .with_links(estimates, measuring)
             .with_native(native_world)
             .with_id(id);
         let world = Arc::new(world);

@@ -8,7 +8,7 @@
 use std::time::{Duration, Instant};
 
 use isthmus_net::{Measurements, Prober, Round};
-use isthmus_topology::{Known, Measured, Origin, Topology, combine};
+use isthmus_topology::{LinkEstimates, Measured, Origin, Topology, combine};
 
 use crate::routes::{peer_of, rank_of};
 
@@ -34,11 +34,11 @@ pub(crate) struct Survey {
 
 impl Survey {
     /// The survey that is due; the same at all processes but for what they do in it.
-    pub(crate) fn plan(topology: &Topology, known: &Known, me: u32) -> Option<Self> {
+    pub(crate) fn plan(topology: &Topology, estimates: &LinkEstimates, me: u32) -> Option<Self> {
         let speakers = speakers(topology);
         let count = speakers.len() as u32;
         let open = |a: u32, b: u32| {
-            let origins = known.origins(a, b);
+            let origins = estimates.origins(a, b);
             [origins.latency, origins.rate].contains(&Origin::Assumed)
         };
         let any = (0..count).any(|a| (a + 1..count).any(|b| open(a, b)));
@@ -59,7 +59,7 @@ impl Survey {
             .filter(|&a| a != mine && open(a, mine))
             .map(speaker)
             .collect();
-        let with = opponents(mine, count).filter(|&a| known.origins(a, mine).rate == Origin::Assumed);
+        let with = opponents(mine, count).filter(|&a| estimates.origins(a, mine).rate == Origin::Assumed);
         survey.rounds = with
             .map(|area| Round {
                 peer: peer_of(speaker(area)),
@@ -177,8 +177,9 @@ mod tests {
             latency: Some(5),
             rate: rate.map(Rate::bare),
         };
-        let known = Known::default().learn(&[measured((0, 1), Some(1)), measured((0, 2), None)], Origin::Cached);
-        let survey = |me| Survey::plan(&topology(), &known, me);
+        let estimates =
+            LinkEstimates::default().learn(&[measured((0, 1), Some(1)), measured((0, 2), None)], Origin::Cached);
+        let survey = |me| Survey::plan(&topology(), &estimates, me);
         let (first, second) = (survey(0).unwrap(), survey(2).unwrap());
         assert_eq!(first.speakers, [0, 2, 3]);
         assert_eq!((first.partners, second.partners), (vec![3], vec![3]));
@@ -191,6 +192,9 @@ mod tests {
         }
         assert_eq!(survey(1).unwrap().partners, []);
         let all = [measured((0, 2), Some(1)), measured((1, 2), Some(1))];
-        assert_eq!(Survey::plan(&topology(), &known.learn(&all, Origin::Cached), 0), None);
+        assert_eq!(
+            Survey::plan(&topology(), &estimates.learn(&all, Origin::Cached), 0),
+            None
+        );
     }
 }

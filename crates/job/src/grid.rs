@@ -34,7 +34,7 @@ use crate::error::JobError;
 use crate::links;
 use crate::naming::check_name;
 use crate::source::{Source, Table};
-use isthmus_topology::{Known, Links, Topology};
+use isthmus_topology::{LinkEstimates, Links, Topology};
 use std::collections::{HashMap, HashSet};
 use toml_edit::Item;
 
@@ -72,11 +72,11 @@ pub fn parse(text: &str, file: &str) -> Result<Grid, JobError> {
     }
     let numbers = &builder.numbers;
     let pins = links::pins(&top, |name| numbers.contains_key(name).then(|| name.to_owned()))?;
-    let known = pins.pinned(Known::new(pins.levels(), []), |name| numbers.get(name).copied());
-    let known = known.with_processors(builder.processors.unwrap_or(u32::MAX));
+    let estimates = pins.pinned(LinkEstimates::new(pins.levels(), []), |name| numbers.get(name).copied());
+    let estimates = estimates.with_processors(builder.processors.unwrap_or(u32::MAX));
     Ok(Grid {
         topology: Topology::from_clusters(builder.places).with_vendor_jobs(|machine| builder.jobs.contains(&machine)),
-        links: Links::clone(known.links()),
+        links: Links::clone(estimates.links()),
         sites: builder.names,
     })
 }

@@ -23,7 +23,7 @@ use crate::error::JobError;
 use crate::quantity;
 use crate::quoted::text;
 use crate::source::{Source, Table};
-use isthmus_topology::{Curve, CurveError, Known, Level, Link, Links, Origin, Origins};
+use isthmus_topology::{Curve, CurveError, Level, Link, LinkEstimates, Links, Origin, Origins};
 use toml_edit::{Item, Value};
 
 /// Keys of these tables at the top of a file.
@@ -183,17 +183,17 @@ impl Pins {
 
     /// What is known, with what is said of pairs. `number`: the local area of this name, if it takes part.
     #[must_use]
-    pub fn pinned(&self, mut known: Known, number: impl Fn(&str) -> Option<u32>) -> Known {
+    pub fn pinned(&self, mut estimates: LinkEstimates, number: impl Fn(&str) -> Option<u32>) -> LinkEstimates {
         for ([a, b], pin) in &self.pairs {
             if let (Some(a), Some(b)) = (number(a), number(b)) {
                 if a != b {
-                    let mut link = known.links().pair(a, b).clone();
+                    let mut link = estimates.links().pair(a, b).clone();
                     pin.apply(&mut link);
-                    known = known.with_link((a, b), link, pin.origins(known.origins(a, b)));
+                    estimates = estimates.with_link((a, b), link, pin.origins(estimates.origins(a, b)));
                 }
             }
         }
-        known
+        estimates
     }
 }
 
@@ -321,9 +321,10 @@ mod tests {
             latency: Some(1_000_000),
             rate: Some(Rate::bare(2_000_000)),
         };
-        let known = Known::new(pins.levels(), []).learn(&[measured((0, 1)), measured((1, 2))], Origin::Cached);
-        let known = pins.pinned(known, number);
-        let all: Vec<_> = known
+        let estimates =
+            LinkEstimates::new(pins.levels(), []).learn(&[measured((0, 1)), measured((1, 2))], Origin::Cached);
+        let estimates = pins.pinned(estimates, number);
+        let all: Vec<_> = estimates
             .pairs()
             .map(|(p, o, l)| (p, o.latency, l.latency, o.rate, l.gap.as_rate()))
             .collect();
@@ -334,8 +335,8 @@ mod tests {
                 ((1, 2), Origin::Cached, 1_000_000, Origin::Cached, 2_000_000)
             ]
         );
-        assert_eq!(known.links().pair(0, 2).latency, 9_000_000);
-        assert_eq!(known.links().copy.at(1000), 1000);
+        assert_eq!(estimates.links().pair(0, 2).latency, 9_000_000);
+        assert_eq!(estimates.links().copy.at(1000), 1000);
     }
 
     #[test]
@@ -366,8 +367,8 @@ mod tests {
         )
         .unwrap();
         let job = parse("[[link]]\nbetween = [\"home\", \"far\"]\nlatency = \"5 ms\"\n", "j").unwrap();
-        let known = job.over(file).pinned(Known::default(), number);
-        let link = known.links().pair(0, 1);
+        let estimates = job.over(file).pinned(LinkEstimates::default(), number);
+        let link = estimates.links().pair(0, 1);
         assert_eq!((link.latency, link.gap.as_rate()), (5_000_000, 8_000));
     }
 }

@@ -4,7 +4,7 @@
 
 use isthmus_job::Job;
 use isthmus_job::cache::{self, Dated, LinkCache, Remembered};
-use isthmus_topology::{Known, Measured, Origin, Rate, combine};
+use isthmus_topology::{LinkEstimates, Measured, Origin, Rate, combine};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
@@ -147,7 +147,7 @@ pub(crate) struct JobLinks {
     options: LinkOptions,
     /// Of the local areas, by number: as the user calls them, and as the cache does.
     names: Vec<(String, String)>,
-    known: Known,
+    estimates: LinkEstimates,
     /// What earlier jobs and commands have left.
     cached: Vec<Measured>,
     measured: Vec<Measured>,
@@ -164,7 +164,7 @@ impl JobLinks {
         let mut links = Self {
             options: options.clone(),
             names: areas.iter().map(identity).collect(),
-            known: Known::new(job.links().levels(), []),
+            estimates: LinkEstimates::new(job.links().levels(), []),
             cached: Vec::new(),
             measured: Vec::new(),
         };
@@ -181,7 +181,7 @@ impl JobLinks {
             links.cached = links.remembered(&cache, now, |known| known.value);
             // For what is measured while the job runs it counts as much as it is worth by now.
             let worth = links.remembered(&cache, now, |known| known.value.aged(now.saturating_sub(known.at)));
-            links.known = links.known.learn(&worth, Origin::Cached);
+            links.estimates = links.estimates.learn(&worth, Origin::Cached);
         }
         let number = |name: &str| {
             let of_site = |subjobs: &[usize]| subjobs.iter().any(|&s| job.subjobs()[s].site == name);
@@ -189,7 +189,7 @@ impl JobLinks {
             let found = found.or_else(|| areas.iter().position(|(_, subjobs)| of_site(subjobs)));
             found.and_then(|at| u32::try_from(at).ok())
         };
-        links.known = job.links().pinned(links.known, number);
+        links.estimates = job.links().pinned(links.estimates, number);
         (links, problem)
     }
 
@@ -197,7 +197,7 @@ impl JobLinks {
     pub(crate) fn table(&self) -> isthmus_wire::links::Table {
         isthmus_wire::links::Table {
             measure: self.options.measure,
-            ..self.known.to_wire()
+            ..self.estimates.to_wire()
         }
     }
 
@@ -243,12 +243,12 @@ impl JobLinks {
     pub(crate) fn report(&self) -> Vec<LinkReport> {
         let measured = combine(self.measured.iter().copied());
         // As the next job will see it.
-        let known = self.known.learn(&measured, Origin::Measured);
+        let estimates = self.estimates.learn(&measured, Origin::Measured);
         let name = |number: u32| {
             let name = self.names.get(number as usize);
             name.map_or_else(String::new, |(name, _)| name.clone())
         };
-        let report = known.pairs().map(|(between, origins, link)| {
+        let report = estimates.pairs().map(|(between, origins, link)| {
             let from = match origins.rate {
                 Origin::Measured => &measured,
                 Origin::Cached => &self.cached,

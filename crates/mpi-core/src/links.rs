@@ -13,7 +13,7 @@
 use std::sync::Arc;
 
 use isthmus_engine::{Peer, Rates};
-use isthmus_topology::{Known, Level, Link, Measured, Origin, Origins, combine};
+use isthmus_topology::{Level, Link, LinkEstimates, Measured, Origin, Origins, combine};
 
 use crate::comm::{Comm, joined};
 use crate::context;
@@ -31,16 +31,16 @@ pub const REFRESH: &str = "refresh";
 impl World {
     /// With what the launcher knows of the links, and a way to measure them.
     #[must_use]
-    pub fn with_links(mut self, told: Known, measuring: Option<Measuring>) -> Self {
-        self.links = WorldLinks::new(self.places(), told, measuring);
+    pub fn with_links(mut self, initial: LinkEstimates, measuring: Option<Measuring>) -> Self {
+        self.links = WorldLinks::new(self.places(), initial, measuring);
         pace_by(&self, self.links());
         self
     }
 
     /// The links in force on MPI_COMM_WORLD when MPI_Init ended, and on everything that comes from it until somebody
     /// knows better.
-    pub fn links(&self) -> &Arc<Known> {
-        self.links.agreed.get().unwrap_or(&self.links.told)
+    pub fn links(&self) -> &Arc<LinkEstimates> {
+        self.links.agreed.get().unwrap_or(&self.links.initial)
     }
 
     /// What this process has measured and is sure of.
@@ -51,13 +51,17 @@ impl World {
     /// What is worth remembering when the job ends: what this process has measured, and from one process the latencies
     /// that were measured when the job began, which may be all there is.
     pub fn measured_in_all(&self) -> Vec<Measured> {
-        let told =
+        let is_initial =
             |(_, origins, _): &((u32, u32), Origins, &Link)| self.rank() == 0 && origins.latency == Origin::Measured;
-        let first = self.links().pairs().filter(told).map(|(between, _, link)| Measured {
-            between,
-            latency: Some(link.latency),
-            rate: None,
-        });
+        let first = self
+            .links()
+            .pairs()
+            .filter(is_initial)
+            .map(|(between, _, link)| Measured {
+                between,
+                latency: Some(link.latency),
+                rate: None,
+            });
         combine(first.chain(self.measured()))
     }
 
@@ -88,24 +92,24 @@ impl World {
         let me = members.iter().position(|&r| r == self.rank()).unwrap_or(0);
         let comm = Comm::new(self.group_of(members), me as u32, self.context(context::AREA), "");
         let told = internal::broadcast(self, &comm, 0, &told)?;
-        let known = self.links.told.learn(&decoded(&told)?, Origin::Measured);
+        let estimates = self.links.initial.learn(&decoded(&told)?, Origin::Measured);
         // Nobody else sets it.
-        let _ = self.links.agreed.set(Arc::new(known));
+        let _ = self.links.agreed.set(Arc::new(estimates));
         pace_by(self, self.links());
         Ok(())
     }
 }
 
 /// Transports pace by these links.
-fn pace_by(world: &World, known: &Arc<Known>) {
-    let (topology, known) = (world.shared_topology(), known.clone());
+fn pace_by(world: &World, estimates: &Arc<LinkEstimates>) {
+    let (topology, estimates) = (world.shared_topology(), estimates.clone());
     let (me, first) = (topology.clusters_of(world.rank())[0], world.peer(0));
     world.engine().lock().core.know_rates(
         &(Arc::new(move |peer: Peer| {
             let rank = peer.index_from(first) as u32;
             let area = topology.clusters_of((rank < topology.size()).then_some(rank)?)[0];
-            let is_known = area != me && known.origins(me, area).rate != Origin::Assumed;
-            is_known.then(|| known.links().pair(me, area).gap.as_rate())
+            let is_known = area != me && estimates.origins(me, area).rate != Origin::Assumed;
+            is_known.then(|| estimates.links().pair(me, area).gap.as_rate())
         }) as Rates),
     );
 }
@@ -118,9 +122,9 @@ fn measured_if(world: &World, settled: bool) -> Vec<Measured> {
 
 /// What this process would say of the links to the members of a communicator on which these are in force; nothing
 /// if that is no news.
-fn news(world: &World, known: &Known) -> Vec<Measured> {
+fn news(world: &World, estimates: &LinkEstimates) -> Vec<Measured> {
     let measured = world.measured();
-    let is_news = measured.iter().any(|m| known.differs(m));
+    let is_news = measured.iter().any(|m| estimates.differs(m));
     if is_news { measured } else { Vec::new() }
 }
 
@@ -152,7 +156,7 @@ fn decoded(bytes: &[u8]) -> Result<Vec<Measured>> {
 }
 
 /// The links in force.
-pub fn of(world: &World, comm: &Comm) -> Arc<Known> {
+pub fn of(world: &World, comm: &Comm) -> Arc<LinkEstimates> {
     comm.own_links().unwrap_or_else(|| world.links().clone())
 }
 
@@ -166,12 +170,12 @@ pub(crate) fn marked(world: &World, comm: &Comm, numbers: context::Numbers) -> c
 pub(crate) fn marked_beside(
     world: &World,
     comm: &Comm,
-    links: Option<Arc<Known>>,
+    links: Option<Arc<LinkEstimates>>,
     numbers: context::Numbers,
 ) -> context::Numbers {
-    let known = links.unwrap_or_else(|| world.links().clone());
+    let estimates = links.unwrap_or_else(|| world.links().clone());
     // Processes of several jobs have no common names for local areas, so they tell each other no news.
-    if numbers[0] != 0 && !joined::is_joined(comm) && !news(world, &known).is_empty() {
+    if numbers[0] != 0 && !joined::is_joined(comm) && !news(world, &estimates).is_empty() {
         context::with_news(numbers)
     } else {
         numbers
@@ -203,17 +207,17 @@ pub fn refresh(world: &World, comm: &Comm) -> Result<()> {
 
 fn learn(world: &World, comm: &Comm, measured: &[Measured]) {
     let before = of(world, comm.everybody());
-    let known = before.learn(measured, Origin::Measured);
-    if known != *before {
-        let known = Arc::new(known);
-        pace_by(world, &known);
+    let estimates = before.learn(measured, Origin::Measured);
+    if estimates != *before {
+        let estimates = Arc::new(estimates);
+        pace_by(world, &estimates);
         let parts = comm
             .joint()
             .map(|j| &*j.comm)
             .into_iter()
             .chain(comm.local().map(|l| &**l));
         for comm in parts.chain([comm]) {
-            comm.set_links(Some(known.clone()));
+            comm.set_links(Some(estimates.clone()));
         }
     }
 }
@@ -229,7 +233,7 @@ pub fn spans_areas(world: &World, comm: &Comm) -> bool {
 /// The links in force among the members, for people: the usual wide-area link, then those between local areas of
 /// members. At most `longest` bytes.
 pub fn describe(world: &World, comm: &Comm, longest: usize) -> String {
-    let known = of(world, comm.everybody());
+    let estimates = of(world, comm.everybody());
     let mut areas: Vec<u32> = comm
         .everybody()
         .group()
@@ -245,14 +249,14 @@ pub fn describe(world: &World, comm: &Comm, longest: usize) -> String {
         place.map_or("", |p| &world.places().subjobs[p.subjob as usize].lan)
     };
     let number = |value: u64, unit: f64| format!("{:.4}", value as f64 / unit);
-    let wide = known.links().level(Level::WideArea);
+    let wide = estimates.links().level(Level::WideArea);
     let mut text = format!(
         "version {}; other {} ms {} Mbit/s",
-        known.version(),
+        estimates.version(),
         number(wide.latency, 1e6),
         number(wide.gap.as_rate(), 125e3)
     );
-    for ((a, b), origins, link) in known.pairs() {
+    for ((a, b), origins, link) in estimates.pairs() {
         if areas.binary_search(&a).is_err() || areas.binary_search(&b).is_err() {
             continue;
         }

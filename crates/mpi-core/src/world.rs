@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use isthmus_engine::{Completion, Context, Engine, Job, NativeComm, Operation, Peer, Request, Shared};
 use isthmus_schedule as schedule;
 use isthmus_schedule::Overrides;
-use isthmus_topology::{Known, Topology};
+use isthmus_topology::{LinkEstimates, Topology};
 use isthmus_wire::chosen::Chosen;
 use isthmus_wire::place::{Place, PlaceTable};
 
@@ -70,7 +70,7 @@ impl World {
         let representation = representations.next();
         let unlike = representations.any(|other| Some(other) != representation);
         let contexts = Arc::new(Contexts::new(Job::OWN, rank, topology.size()));
-        let links = WorldLinks::new(&places, Known::default(), None);
+        let links = WorldLinks::new(&places, LinkEstimates::default(), None);
         let revocable = Revocable::new(&engine);
         Self {
             rank,

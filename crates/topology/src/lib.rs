@@ -4,11 +4,12 @@
 //! [`Topology`] is what a job's place table says about distance, per process of MPI_COMM_WORLD.
 //! [`Colours`] is the view that programs get (depths and colours as in MPICH-G2).
 //! [`Shape`] is the view that collective operations get: a group of processes, clustered level by level.
-//! [`Links`] is what messages cost, per level and per pair of local areas; [`Known`] says where the numbers come from.
+//! [`Links`] is what messages cost, per level and per pair of local areas.
+//! [`LinkEstimates`] says where these numbers come from.
 #![forbid(unsafe_code)]
 
 mod colours;
-mod known;
+mod estimates;
 mod level;
 mod links;
 mod places;
@@ -16,7 +17,7 @@ pub mod processors;
 mod shape;
 
 pub use colours::{Colours, DEPTH, VENDOR_DEPTH};
-pub use known::{Known, Measured, Origin, Origins, Rate, combine};
+pub use estimates::{LinkEstimates, Measured, Origin, Origins, Rate, combine};
 pub use level::Level;
 pub use links::{Curve, CurveError, Link, Links};
 pub use places::Topology;

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use isthmus_engine::{Members, Peer};
-use isthmus_topology::Known;
+use isthmus_topology::LinkEstimates;
 
 use super::hints::Hints;
 use super::in_force::InForce;
@@ -34,7 +34,7 @@ pub(crate) struct Blueprint {
     /// Of the session that it comes from.
     pub(crate) session: Option<Arc<Attachment>>,
     /// The links in force, if they are not those of the world.
-    pub(crate) links: Option<Arc<Known>>,
+    pub(crate) links: Option<Arc<LinkEstimates>>,
     /// These and their network, if it is a duplicate.
     pub(crate) in_force: Option<InForce>,
     /// Whom messages may be sent to, if it is one.

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use isthmus_schedule::Network;
-use isthmus_topology::Known;
+use isthmus_topology::LinkEstimates;
 
 /// The links in force, and the network that is made of them.
 #[derive(Default)]
@@ -21,7 +21,7 @@ struct OwnAndCopies {
 #[derive(Clone, Default)]
 struct State {
     /// If they are not those of the world.
-    links: Option<Arc<Known>>,
+    links: Option<Arc<LinkEstimates>>,
     /// Made of the links. Duplicates have it together with what they were made of, as long as their links are the same:
     /// it is most of what a communicator takes.
     network: Arc<OnceLock<Arc<Network>>>,
@@ -33,12 +33,12 @@ impl InForce {
     }
 
     /// The links, if they are not those of the world.
-    pub(crate) fn links(&self) -> Option<Arc<Known>> {
+    pub(crate) fn links(&self) -> Option<Arc<LinkEstimates>> {
         self.kept().own.links.clone()
     }
 
     /// From now on these are in force.
-    pub(crate) fn set(&self, links: Option<Arc<Known>>) {
+    pub(crate) fn set(&self, links: Option<Arc<LinkEstimates>>) {
         let network = Arc::default();
         *self.kept() = OwnAndCopies {
             own: State { links, network },
@@ -47,7 +47,7 @@ impl InForce {
     }
 
     /// The network, made of the links where there is none since they changed.
-    pub(crate) fn network(&self, make: impl FnOnce(Option<&Arc<Known>>) -> Arc<Network>) -> Arc<Network> {
+    pub(crate) fn network(&self, make: impl FnOnce(Option<&Arc<LinkEstimates>>) -> Arc<Network>) -> Arc<Network> {
         let State { links, network } = self.kept().own.clone();
         network.get_or_init(|| make(links.as_ref())).clone()
     }

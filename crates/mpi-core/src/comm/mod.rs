@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 use isthmus_abi::constants as abi;
 use isthmus_engine::{Channel, Context, Members, NativeComm, Peer, Special};
 use isthmus_schedule::Steps;
-use isthmus_topology::Known;
+use isthmus_topology::LinkEstimates;
 
 use crate::context::Lease;
 use crate::error::Result;
@@ -303,12 +303,12 @@ impl Comm {
     }
 
     /// The links in force, if they are not those of the world.
-    pub(crate) fn own_links(&self) -> Option<Arc<Known>> {
+    pub(crate) fn own_links(&self) -> Option<Arc<LinkEstimates>> {
         self.in_force.links()
     }
 
     /// From now on these are in force.
-    pub(crate) fn set_links(&self, links: Option<Arc<Known>>) {
+    pub(crate) fn set_links(&self, links: Option<Arc<LinkEstimates>>) {
         self.in_force.set(links);
         self.remembered.forget();
     }

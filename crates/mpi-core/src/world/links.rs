@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use isthmus_topology::{Known, Measured};
+use isthmus_topology::{LinkEstimates, Measured};
 use isthmus_wire::place::PlaceTable;
 
 /// What this process has measured so far, as one entry per pair of local areas; if asked so, only what is settled.
@@ -11,18 +11,18 @@ pub type Measuring = Box<dyn Fn(bool) -> Vec<Measured> + Send + Sync>;
 
 /// What a process knows of the links of the job.
 pub(crate) struct WorldLinks {
-    /// What the launcher knew.
-    pub(crate) told: Arc<Known>,
-    pub(crate) agreed: OnceLock<Arc<Known>>,
+    /// What the launcher said.
+    pub(crate) initial: Arc<LinkEstimates>,
+    pub(crate) agreed: OnceLock<Arc<LinkEstimates>>,
     pub(crate) measuring: Option<Measuring>,
 }
 
 impl WorldLinks {
-    pub(crate) fn new(places: &PlaceTable, told: Known, measuring: Option<Measuring>) -> Self {
+    pub(crate) fn new(places: &PlaceTable, initial: LinkEstimates, measuring: Option<Measuring>) -> Self {
         let processors = places.nodes.iter().map(|node| node.processors);
         let fewest = processors.filter(|&n| n > 0).min().unwrap_or(u32::MAX);
         Self {
-            told: Arc::new(told.with_processors(fewest)),
+            initial: Arc::new(initial.with_processors(fewest)),
             agreed: OnceLock::new(),
             measuring,
         }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use isthmus_job::links;
 use isthmus_schedule::{Blocks, Call, Network, Operation, Steps, plan};
 use isthmus_simulate::{Limits, run};
-use isthmus_topology::{Known, Topology};
+use isthmus_topology::{LinkEstimates, Topology};
 
 use super::super::grid::Grid;
 use super::super::times::Test;
@@ -66,10 +66,10 @@ impl Model {
                 .position(|site| grid.site_name(site) == name)
                 .map(number)
         };
-        let known = said
-            .pinned(Known::new(said.levels(), []), site)
+        let estimates = said
+            .pinned(LinkEstimates::new(said.levels(), []), site)
             .with_processors(processors());
-        let network = Network::of_world(&topology, Arc::clone(known.links()), Arc::default());
+        let network = Network::of_world(&topology, Arc::clone(estimates.links()), Arc::default());
         Ok(Self {
             topology,
             network,

@@ -166,8 +166,8 @@ fn links_are_pinned_by_site_or_local_area() {
     for names in [["home", "lab"], ["campus", "home"]] {
         let job = parse(&link(names[0], names[1]), "job.toml", None).unwrap();
         let number = |name: &str| job.local_areas().iter().position(|(n, _)| *n == name).map(|n| n as u32);
-        let known = job.links().pinned(isthmus_topology::Known::default(), number);
-        assert_eq!(known.links().pair(0, 1).latency, 7_000_000);
+        let estimates = job.links().pinned(isthmus_topology::LinkEstimates::default(), number);
+        assert_eq!(estimates.links().pair(0, 1).latency, 7_000_000);
     }
     assert!(error(&link("lab", "campus")).contains("'between' must name two different sites"));
     assert!(error(&link("lab", "nowhere")).contains("'between' must name two different sites"));

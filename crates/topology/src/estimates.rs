@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is known of a job's links, and where it comes from.
+//! What is known of a job's links: estimates, and where each comes from.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,9 +29,9 @@ pub struct Origins {
     pub rate: Origin,
 }
 
-/// The links in force, immutable: equal at all processes that use them together.
+/// The links in force with the origin of each number, immutable: equal at all processes that use them together.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct Known {
+pub struct LinkEstimates {
     links: Arc<Links>,
     pairs: BTreeMap<(u32, u32), Origins>,
     /// What rates stand on that earlier jobs have left, as far as it is known.
@@ -39,7 +39,7 @@ pub struct Known {
     version: u32,
 }
 
-impl Known {
+impl LinkEstimates {
     /// These links, all as somebody has said.
     pub fn new(links: Links, origins: impl IntoIterator<Item = ((u32, u32), Origins)>) -> Self {
         Self {
@@ -212,8 +212,8 @@ impl Known {
             let (latency, rate) = (pair.latency, pair.rate);
             origins.push(((a, b), Origins { latency, rate }));
         }
-        let known = Self::new(links, origins);
-        Ok(Self { evidence, ..known })
+        let estimates = Self::new(links, origins);
+        Ok(Self { evidence, ..estimates })
     }
 }
 
@@ -243,14 +243,14 @@ mod tests {
         Measured { between, latency, rate }
     }
 
-    fn pinned() -> Known {
+    fn pinned() -> LinkEstimates {
         let mut links = Links::default();
         links.set_pair(2, 0, Link::simple(5_000_000, 1_000_000, 7));
         let origins = Origins {
             latency: Origin::Pinned,
             rate: Origin::Assumed,
         };
-        Known::new(links, [((2, 0), origins)])
+        LinkEstimates::new(links, [((2, 0), origins)])
     }
 
     #[test]
@@ -282,12 +282,15 @@ mod tests {
 
     #[test]
     fn small_differences_are_none() {
-        let known = pinned().learn(&[measured((0, 1), Some(10_000_000), Some(1_000_000))], Origin::Measured);
-        let differs = |latency, rate| known.differs(&measured((0, 1), latency, rate));
+        let estimates = pinned().learn(&[measured((0, 1), Some(10_000_000), Some(1_000_000))], Origin::Measured);
+        let differs = |latency, rate| estimates.differs(&measured((0, 1), latency, rate));
         assert!(!differs(Some(11_900_000), Some(1_320_000)) && !differs(None, None));
         assert!(differs(Some(12_100_000), None) && differs(None, Some(660_000)));
-        assert!(!known.differs(&measured((0, 2), Some(1), None)), "pinned");
-        assert!(known.differs(&measured((1, 2), Some(20_000_000), None)), "was assumed");
+        assert!(!estimates.differs(&measured((0, 2), Some(1), None)), "pinned");
+        assert!(
+            estimates.differs(&measured((1, 2), Some(20_000_000), None)),
+            "was assumed"
+        );
         let bound = |rate| Measured {
             rate: Some(Rate {
                 at_least: true,
@@ -295,9 +298,9 @@ mod tests {
             }),
             ..measured((0, 1), None, None)
         };
-        assert!(!known.differs(&bound(10_000)) && known.differs(&bound(2_000_000)));
+        assert!(!estimates.differs(&bound(10_000)) && estimates.differs(&bound(2_000_000)));
         let after = |rate| {
-            known
+            estimates
                 .learn(&[bound(rate)], Origin::Measured)
                 .links()
                 .pair(0, 1)
@@ -318,7 +321,7 @@ mod tests {
         };
         let cached = pinned().learn(&[rate(200, 400)], Origin::Cached);
         // It travels with what it stands on.
-        let cached = Known::from_wire(cached.to_wire()).unwrap();
+        let cached = LinkEstimates::from_wire(cached.to_wire()).unwrap();
         let after = |one: Measured| {
             let after = cached.learn(&[one], Origin::Measured);
             (after.links().pair(0, 1).gap.as_rate() / 125_000, cached.differs(&one))
@@ -352,7 +355,7 @@ mod tests {
 
     #[test]
     fn the_wire_changes_nothing() {
-        let known = pinned();
-        assert_eq!(Known::from_wire(known.to_wire()), Ok(known));
+        let estimates = pinned();
+        assert_eq!(LinkEstimates::from_wire(estimates.to_wire()), Ok(estimates));
     }
 }
