@@ -46,9 +46,7 @@ pub use leaving::{close_transport, drop_transport, retire_transport, unreceived}
 pub use machine::{Machine, Port, Sending, Taken};
 pub use machines::Maker;
 pub use p2p::direct::{Direct, Received};
-pub use p2p::loss::{
-    acknowledge, acknowledged, doubt, end_in_doubt, forget_acknowledged, goes_on, losses, set_goes_on,
-};
+pub use p2p::loss::{acknowledge, acknowledged, doubt, end_in_doubt, goes_on, losses, set_goes_on};
 pub use p2p::{Core, Sent, State};
 pub use tools::observe::{Event, EventKind, Observed, PlanEvent};
 pub use tools::trace::Trace;

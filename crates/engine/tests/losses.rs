@@ -7,7 +7,8 @@ use common::{World, channel, content, memory, pattern, receiving, sending, world
 use isthmus_datatype::raw::OwnMemory;
 use isthmus_datatype::{Basic, Datatype};
 use isthmus_engine::{
-    Binding, Block, BoundBuffer, Channel, EngineError, Members, Mode, Policy, Shared, acknowledge, doubt, set_goes_on,
+    Binding, Block, BoundBuffer, Channel, EngineError, Members, Mode, Policy, Shared, acknowledge, acknowledged, doubt,
+    set_goes_on,
 };
 use isthmus_schedule::{Call, Network, Operation, plan};
 use isthmus_topology::{Level, Shape};
@@ -81,6 +82,25 @@ fn an_operation_with_a_lost_member_ends_at_all_of_them_also_at_those_that_wait_f
 }
 
 #[test]
+fn a_communicator_that_gets_the_context_of_another_one_has_acknowledged_nothing() {
+    let mut w = four();
+    w.switch.kill(LOST, "it crashed");
+    (0..100).for_each(|_| w.poll());
+    let (core, context) = (&mut w.engines[0].core, channel(0, 0, 4).context);
+    let first = Arc::new(());
+    acknowledge(core, context, &first, 1);
+    assert_eq!(acknowledged(core, context), 1);
+    drop(first);
+    assert_eq!(acknowledged(core, context), 0);
+    let target = OwnMemory::new(0, 8);
+    let pending = w.engines[0].irecv(&channel(0, 0, 4), None, Some(1), receiving(&target, 8));
+    assert!(doubt(&w.engines[0].core, pending).is_some());
+    let second = Arc::new(());
+    acknowledge(&mut w.engines[0].core, context, &second, 0);
+    assert_eq!(acknowledged(&w.engines[0].core, context), 0);
+}
+
+#[test]
 fn a_receive_from_anybody_waits_on_until_the_loss_is_acknowledged() {
     let mut w = four();
     let (source, target) = (memory(&pattern(1, 8)), OwnMemory::new(0, 8));
@@ -93,7 +113,8 @@ fn a_receive_from_anybody_waits_on_until_the_loss_is_acknowledged() {
     assert!(w.engines[0].core.test(pending).is_none());
     assert!(matches!(told(&w), Some(EngineError::Pending { peer, .. }) if peer == LOST));
     // Another communicator knows nothing of this one's acknowledgement, and one without the dead is in no doubt.
-    acknowledge(&mut w.engines[0].core, channel(2, 0, 4).context, 1);
+    let communicator = Arc::new(());
+    acknowledge(&mut w.engines[0].core, channel(2, 0, 4).context, &communicator, 1);
     assert!(told(&w).is_some());
     let without = Channel {
         members: Members::Range {
@@ -104,7 +125,7 @@ fn a_receive_from_anybody_waits_on_until_the_loss_is_acknowledged() {
     };
     let other = w.engines[0].irecv(&without, None, Some(1), receiving(&target, 8));
     assert_eq!(doubt(&w.engines[0].core, other), None);
-    acknowledge(&mut w.engines[0].core, here.context, 1);
+    acknowledge(&mut w.engines[0].core, here.context, &communicator, 1);
     assert_eq!(told(&w), None);
     assert!(
         w.engines[0]

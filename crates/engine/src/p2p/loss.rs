@@ -145,9 +145,15 @@ impl State {
         if !self.goes_on {
             return self.reasons.keys().copied().find(|&lost| members.contains(lost));
         }
-        let known = self.acknowledged.get(&context).copied().unwrap_or(0);
+        let known = self.acknowledged(context);
         let news = self.losses.get(known..).unwrap_or_default();
         news.iter().copied().find(|&lost| members.contains(lost))
+    }
+
+    /// How many losses the program has acknowledged on the communicator that has this context.
+    fn acknowledged(&self, context: Context) -> usize {
+        let found = self.acknowledged.get(&context).filter(|(of, _)| of.strong_count() > 0);
+        found.map_or(0, |(_, count)| *count)
     }
 
     /// Who this is, for people.
@@ -207,20 +213,19 @@ pub fn losses(core: &Core) -> &[Peer] {
 
 /// How many of the [`losses`] the program has acknowledged on the communicator with this context.
 pub fn acknowledged(core: &Core, context: Context) -> usize {
-    core.state.acknowledged.get(&context).copied().unwrap_or(0)
+    core.state.acknowledged(context)
 }
 
-/// It has acknowledged so many, which never become fewer.
-pub fn acknowledge(core: &mut Core, context: Context, count: usize) {
-    let known = core.state.losses.len();
-    let acknowledged = core.state.acknowledged.entry(context).or_default();
-    *acknowledged = count.min(known).max(*acknowledged);
-    core.state.events += 1;
-}
-
-/// The communicator with this context is gone.
-pub fn forget_acknowledged(core: &mut Core, context: Context) {
-    core.state.acknowledged.remove(&context);
+/// It has acknowledged so many, which never become fewer while somebody has `communicator`: the next communicator that
+/// gets this context begins with none.
+pub fn acknowledge(core: &mut Core, context: Context, communicator: &Arc<()>, count: usize) {
+    let state = &mut core.state;
+    let count = count.min(state.losses.len()).max(state.acknowledged(context));
+    state.acknowledged.retain(|_, (of, _)| of.strong_count() > 0);
+    state
+        .acknowledged
+        .insert(context, (Arc::downgrade(communicator), count));
+    state.events += 1;
 }
 
 /// Communication is over. Requests that are left, which the program has freed and nobody waits for, give their

@@ -26,7 +26,7 @@ pub(crate) mod unanswered;
 pub(crate) mod waits;
 
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Instant;
 
 use isthmus_datatype::Representation;
@@ -70,8 +70,9 @@ pub struct State {
     reasons: FxHashMap<Peer, Arc<str>>,
     /// Peers that are lost, in the order in which this process has learnt of it.
     losses: Vec<Peer>,
-    /// How many of these the program has acknowledged, by the context of the communicator where it has.
-    acknowledged: FxHashMap<Context, usize>,
+    /// How many of these the program has acknowledged, by the context of the communicator where it has, which may
+    /// be gone.
+    acknowledged: FxHashMap<Context, (Weak<()>, usize)>,
     /// The job goes on when it loses processes.
     goes_on: bool,
     requests: Requests<Task>,

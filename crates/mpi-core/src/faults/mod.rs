@@ -75,7 +75,8 @@ pub fn acknowledge_failed(world: &World, comm: &Comm, most: usize) -> usize {
     let failed = failed(world, comm);
     let mut engine = world.engine().lock();
     if let Some((_, at)) = failed.get(..most.min(failed.len())).and_then(<[_]>::last) {
-        acknowledge(&mut engine.core, comm.context(), *at);
+        let communicator = comm.acknowledged.get_or_init(Arc::default);
+        acknowledge(&mut engine.core, comm.context(), communicator, *at);
     }
     let known = acknowledged(&engine.core, comm.context());
     failed.iter().take_while(|(_, at)| *at <= known).count()
