@@ -84,22 +84,6 @@ static int duplicate(unsigned long long comm, unsigned long long *made)
     return named(code, copy, made);
 }
 
-static int subset(unsigned long long comm, const int *ranks, int count, unsigned long long *made)
-{
-    MPI_Comm part = MPI_COMM_NULL;
-    MPI_Group all, some;
-    int code = CALL(Comm_group)(comm_of(comm), &all);
-    if (code)
-        return code;
-    code = CALL(Group_incl)(all, count, ranks, &some);
-    CALL(Group_free)(&all);
-    if (code)
-        return code;
-    code = CALL(Comm_create)(comm_of(comm), some, &part);
-    CALL(Group_free)(&some);
-    return named(code, part, made);
-}
-
 static int among(const int *ranks, int count, int tag, unsigned long long *made)
 {
     MPI_Comm part = MPI_COMM_NULL;
@@ -342,7 +326,7 @@ static int start_take(unsigned long long name, void *room, long long bytes, unsi
 const struct isthmus_vendor *isthmus_vendor(void)
 {
     static const struct isthmus_vendor functions = { ISTHMUS_VENDOR_INTERFACE, sizeof(struct isthmus_vendor), version,
-        explain, begin, end, abort_all, tags, duplicate, subset, among, release, send, receive, start_send, start_receive,
+        explain, begin, end, abort_all, tags, duplicate, among, release, send, receive, start_send, start_receive,
         receive_soon, test, cancel, peek, find, take, start_take, barrier, bcast, reduce, allreduce, allgather, alltoall,
         collective, start_collective };
     return &functions;

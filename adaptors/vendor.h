@@ -9,7 +9,7 @@
 #ifndef ISTHMUS_VENDOR_H
 #define ISTHMUS_VENDOR_H
 
-#define ISTHMUS_VENDOR_INTERFACE 4
+#define ISTHMUS_VENDOR_INTERFACE 5
 
 /* Sources and tags that match any; the ends of a line of processes do not occur. */
 #define ISTHMUS_VENDOR_ANY (-1)
@@ -81,9 +81,8 @@ struct isthmus_vendor {
     /* The largest tag. */
     int (*tags)(int *limit);
 
-    /* Communicators: 1 is MPI_COMM_WORLD. Collective over the given one. subset: ranks in it, in order; elsewhere 0 members gives 0. */
+    /* Communicators: 1 is MPI_COMM_WORLD. Collective over the given one. */
     int (*duplicate)(unsigned long long comm, unsigned long long *made);
-    int (*subset)(unsigned long long comm, const int *ranks, int count, unsigned long long *made);
     /* Of these ranks of MPI_COMM_WORLD, in this order; collective over them only. */
     int (*among)(const int *ranks, int count, int tag, unsigned long long *made);
     int (*release)(unsigned long long comm);

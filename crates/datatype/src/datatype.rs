@@ -136,11 +136,6 @@ impl Datatype {
         self.0.bounds.lower
     }
 
-    /// Upper bound, bytes from the origin.
-    pub fn upper_bound(&self) -> i64 {
-        self.0.bounds.upper
-    }
-
     /// Offset of the first byte of data; 0 if there are none.
     pub fn true_lower_bound(&self) -> i64 {
         self.0.bounds.true_lower

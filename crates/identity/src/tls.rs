@@ -91,16 +91,6 @@ impl Identity {
             .map_err(|e| IdentityError::Certificate(format!("rank {rank} has not proven who it is: {e}")))
     }
 
-    /// Rank in MPI_COMM_WORLD that this identity proves.
-    pub fn rank(&self) -> u32 {
-        self.rank
-    }
-
-    /// Name of the job.
-    pub fn job(&self) -> &str {
-        &self.job
-    }
-
     /// For connections that we open. Use with [`Identity::server_name`] of the rank that is dialled: the
     /// handshake fails unless the peer is that rank of this job.
     pub fn client(&self) -> Arc<ClientConfig> {

@@ -112,17 +112,6 @@ impl View {
         self.etype.size()
     }
 
-    /// Whether equal in everything but the displacement's history; collective calls with the shared pointer need equal
-    /// views.
-    pub fn fingerprint(&self) -> [u64; 4] {
-        [
-            self.displacement,
-            self.etype.size(),
-            self.filetype.size(),
-            self.filetype.extent() as u64,
-        ]
-    }
-
     /// If `length` bytes of the stream from `at` on lie in one piece: where.
     pub fn piece(&self, at: u64) -> Option<u64> {
         self.dense?.checked_add(at)

@@ -22,15 +22,6 @@ pub struct PortRange {
     pub last: u16,
 }
 
-impl PortRange {
-    /// From `5000-5100`, or one port.
-    pub fn parse(text: &str) -> Option<Self> {
-        let (first, last) = text.split_once('-').unwrap_or((text, text));
-        let (first, last) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
-        (first > 0 && first <= last).then_some(Self { first, last })
-    }
-}
-
 /// The socket on which a process can be reached, on all its addresses, IPv4 and IPv6.
 #[derive(Debug)]
 pub struct Listener {

@@ -112,12 +112,6 @@ impl Testbed {
         self.state.path()
     }
 
-    /// What the testbed is, as other processes see it.
-    #[must_use]
-    pub fn description(&self) -> &Description {
-        &self.description
-    }
-
     /// Cuts the wide-area link between two sites: from now on it silently loses everything, also what is on it.
     ///
     /// # Errors

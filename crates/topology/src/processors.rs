@@ -318,25 +318,25 @@ pub fn parse_list(text: &str) -> Option<Vec<u32>> {
 /// More than any system has.
 const MOST_PROCESSORS: u32 = 1 << 16;
 
-/// The other way round.
-pub fn write_list(sorted: &[u32]) -> String {
-    let mut ranges: Vec<(u32, u32)> = Vec::new();
-    for &number in sorted {
-        match ranges.last_mut() {
-            Some((_, last)) if *last + 1 == number => *last = number,
-            _ => ranges.push((number, number)),
-        }
-    }
-    let texts = ranges.into_iter().map(|(first, last)| match first == last {
-        true => first.to_string(),
-        false => format!("{first}-{last}"),
-    });
-    texts.collect::<Vec<_>>().join(",")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The other way round.
+    fn write_list(sorted: &[u32]) -> String {
+        let mut ranges: Vec<(u32, u32)> = Vec::new();
+        for &number in sorted {
+            match ranges.last_mut() {
+                Some((_, last)) if *last + 1 == number => *last = number,
+                _ => ranges.push((number, number)),
+            }
+        }
+        let texts = ranges.into_iter().map(|(first, last)| match first == last {
+            true => first.to_string(),
+            false => format!("{first}-{last}"),
+        });
+        texts.collect::<Vec<_>>().join(",")
+    }
 
     /// Sockets of `memories` memories of `cores` cores of two threads, numbered as usual: second threads after all
     /// cores.

@@ -4,7 +4,7 @@
 use std::ffi::{c_char, c_int, c_longlong, c_uint, c_ulonglong, c_void};
 
 /// `ISTHMUS_VENDOR_INTERFACE`.
-pub(crate) const INTERFACE: u32 = 4;
+pub(crate) const INTERFACE: u32 = 5;
 /// `ISTHMUS_VENDOR_ANY`.
 pub(crate) const ANY: c_int = -1;
 
@@ -53,7 +53,6 @@ pub(crate) struct Functions {
     pub(crate) abort: unsafe extern "C" fn(c_int) -> c_int,
     pub(crate) tags: unsafe extern "C" fn(*mut c_int) -> c_int,
     pub(crate) duplicate: unsafe extern "C" fn(Name, *mut Name) -> c_int,
-    pub(crate) subset: unsafe extern "C" fn(Name, *const c_int, c_int, *mut Name) -> c_int,
     pub(crate) among: unsafe extern "C" fn(*const c_int, c_int, c_int, *mut Name) -> c_int,
     pub(crate) release: unsafe extern "C" fn(Name) -> c_int,
     pub(crate) send: unsafe extern "C" fn(Name, *const c_void, c_longlong, c_int, c_int) -> c_int,

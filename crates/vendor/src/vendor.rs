@@ -162,16 +162,6 @@ impl Vendor {
         Ok(Comm(made))
     }
 
-    /// A communicator of some members, by their ranks; `None` at the others. Collective over `comm`.
-    pub fn subset(&mut self, comm: Comm, ranks: &[i32]) -> Result<Option<Comm>, VendorError> {
-        let mut made = 0;
-        let count = c_int::try_from(ranks.len()).unwrap_or(c_int::MAX);
-        // SAFETY: so many ranks are read, and `made` is written.
-        let code = unsafe { (self.functions.subset)(comm.0, ranks.as_ptr(), count, &raw mut made) };
-        self.done("make a communicator", code)?;
-        Ok((made > 0).then_some(Comm(made)))
-    }
-
     /// A second holder of the same vendor; see there.
     pub fn share(&self) -> Self {
         Self {

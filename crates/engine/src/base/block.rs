@@ -84,11 +84,6 @@ impl Block {
         self
     }
 
-    /// Bytes of the packed stream.
-    pub fn length(&self) -> u64 {
-        self.length
-    }
-
     pub(crate) fn read(&self, at: u64, out: &mut [u8]) {
         match &self.datatype {
             None => self.read.read(at as isize, out),

@@ -258,12 +258,6 @@ impl ReceiveBuffer {
         self.length
     }
 
-    /// Writes a whole message.
-    pub fn fill(&mut self, message: &OwnMemory) {
-        let length = self.length as usize;
-        message.reading().with(0, length, |data| self.write(0, data));
-    }
-
     /// Memory whose first `length` bytes are the message.
     #[inline]
     pub(crate) fn memory(&self) -> Option<WriteMemory> {

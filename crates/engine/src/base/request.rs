@@ -65,18 +65,6 @@ impl Tokens {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct MatchedMessage(pub(crate) u32);
 
-impl MatchedMessage {
-    /// As a number, for handle tables.
-    pub fn to_raw(self) -> u32 {
-        self.0
-    }
-
-    /// The reverse.
-    pub fn from_raw(raw: u32) -> Self {
-        Self(raw)
-    }
-}
-
 /// Mode of a send (MPI 5.0, section 3.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mode {
