@@ -5,7 +5,7 @@
 //! The one that connects knows the other by the fingerprint. It is a stranger itself until it has proven inside the
 //! connection that it may speak: until then it may send short messages only ([`Contact::trust`]).
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::{ErrorKind, IoSlice, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
@@ -17,6 +17,7 @@ use isthmus_wire::gate::{HERE, Key};
 use rustls::{ClientConnection, Connection, ServerConnection};
 
 use crate::listener::Listener;
+use crate::socket::send_several;
 
 /// Longest message of a stranger.
 pub const MAX_OF_STRANGER: usize = 256;
@@ -34,6 +35,8 @@ pub struct Contact {
     /// What is to be sent, from a position on.
     leaves: (Vec<u8>, usize),
     longest: usize,
+    /// Something has come.
+    heard: bool,
     /// The other end has said that it sends no more.
     ended: bool,
 }
@@ -120,6 +123,7 @@ impl Contact {
             came: Vec::new(),
             leaves: (Vec::new(), 0),
             longest,
+            heard: false,
             ended: false,
         })
     }
@@ -143,6 +147,11 @@ impl Contact {
     /// Whether the two ends have yet to agree on keys.
     pub fn is_handshaking(&self) -> bool {
         self.tls.is_handshaking()
+    }
+
+    /// Whether the other end has said anything yet.
+    pub fn has_heard(&self) -> bool {
+        self.heard
     }
 
     /// Moves what can be moved without waiting. An error ends the connection.
@@ -181,13 +190,13 @@ impl Contact {
         while !self.ended && self.came.len() <= self.longest + 4 {
             match self.tls.read_tls(&mut self.socket) {
                 Ok(0) => self.ended = true,
-                Ok(_) => {}
+                Ok(_) => self.heard = true,
                 Err(error) if is_later(&error) => return Ok(()),
                 Err(error) => return Err(error.to_string()),
             }
             if let Err(error) = self.tls.process_new_packets() {
                 // The other end hears why.
-                let _ = self.tls.write_tls(&mut self.socket);
+                let _ = self.tls.write_tls(&mut Quiet(&self.socket));
                 return Err(error.to_string());
             }
             loop {
@@ -223,12 +232,29 @@ impl Contact {
             if !self.tls.wants_write() {
                 return Ok(());
             }
-            match self.tls.write_tls(&mut self.socket) {
+            match self.tls.write_tls(&mut Quiet(&self.socket)) {
                 Ok(_) => {}
                 Err(error) if is_later(&error) => return Ok(()),
                 Err(error) => return Err(error.to_string()),
             }
         }
+    }
+}
+
+/// Writes to a socket whose other end may be gone, which must not end the program (SIGPIPE).
+struct Quiet<'s>(&'s TcpStream);
+
+impl Write for Quiet<'_> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.write_vectored(&[IoSlice::new(bytes)])
+    }
+
+    fn write_vectored(&mut self, pieces: &[IoSlice<'_>]) -> std::io::Result<usize> {
+        send_several(self.0, pieces)?.ok_or_else(|| ErrorKind::WouldBlock.into())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
     }
 }
 

@@ -31,6 +31,11 @@ pub(crate) fn window() -> u64 {
 pub(crate) fn send(socket: impl AsFd, first: &[u8], second: &[u8]) -> Result<Option<usize>, Errno> {
     let slices = [IoSlice::new(first), IoSlice::new(second)];
     let slices = if second.is_empty() { &slices[..1] } else { &slices[..] };
+    send_several(socket, slices)
+}
+
+/// The same with any number of pieces. (`write_vectored` of the standard library does raise SIGPIPE.)
+pub(crate) fn send_several(socket: impl AsFd, slices: &[IoSlice<'_>]) -> Result<Option<usize>, Errno> {
     loop {
         let done = rustix::net::sendmsg(
             &socket,
