@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Client and server: two groups connect through a port, talk in every way, disconnect and connect again. Without arguments
    the groups are halves of one job; `server FILE ROUNDS` and `client FILE ROUNDS` are two jobs, which tests/system/connect.sh starts.
+   `crowd FILE COUNT` is a third one, of which so many threads of each process know a secret that is nearly right.
    ranks: 2 3 4 */
 #include "connect.h"
+#include "crowd.h"
 #include <arpa/inet.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -159,11 +161,20 @@ static void by_socket(int rank)
     close(fd);
 }
 
+static void read_port(const char *from, char *port)
+{
+    FILE *file;
+    while (!(file = fopen(from, "r")))
+        usleep(10000);
+    CHECK(fgets(port, MPI_MAX_PORT_NAME, file));
+    fclose(file);
+}
+
 int main(int argc, char **argv)
 {
     char port[MPI_MAX_PORT_NAME];
-    int rank, size, rounds = argc > 3 ? atoi(argv[3]) : 3;
-    OK(MPI_Init(&argc, &argv));
+    int rank, size, rounds = argc > 3 ? atoi(argv[3]) : 3, crowd = argc > 3 && strcmp(argv[1], "crowd") == 0, provided;
+    OK(MPI_Init_thread(&argc, &argv, crowd ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &provided));
     OK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
     OK(MPI_Comm_size(MPI_COMM_WORLD, &size));
     int root = size - 1;
@@ -178,14 +189,16 @@ int main(int argc, char **argv)
         serve(MPI_COMM_WORLD, root, port, rounds);
         if (rank == root)
             OK(MPI_Close_port(port));
+    } else if (crowd) {
+        CHECK(provided == MPI_THREAD_MULTIPLE);
+        read_port(argv[2], port);
+        OK(MPI_Barrier(MPI_COMM_WORLD));
+        printf("begins\n");
+        fflush(stdout);
+        printf("turned away after %.1f s\n", crowd_is_refused(port, rounds));
     } else if (argc > 2) {
-        if (rank == root) {
-            FILE *file;
-            while (!(file = fopen(argv[2], "r")))
-                usleep(10000);
-            CHECK(fgets(port, sizeof port, file));
-            fclose(file);
-        }
+        if (rank == root)
+            read_port(argv[2], port);
         visit(MPI_COMM_WORLD, root, port, rounds);
     } else {
         MPI_Comm half;

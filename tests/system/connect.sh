@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Jobs that meet on one machine: of two launchers, of programs without a launcher, and one of each; again and again through one port. Neither
-# leaves anything behind. A job whose partner is killed gets an error, and goes on.
+# leaves anything behind. Crowds without the secret are refused. A job whose partner is killed gets an error, and goes on.
 . "$(dirname "$0")/common.sh"
 for tool in isthmus mpicc; do command -v $tool >/dev/null 2>&1 || skip "no $tool in PATH"; done
-mpicc -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -I"$top/tests/c" "$top/tests/c/connect.c" -o connect || fail "mpicc connect.c"
+mpicc -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -pthread -I"$top/tests/c" "$top/tests/c/connect.c" -o connect || fail "mpicc connect.c"
 mpicc -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -I"$top/tests/c" "$top/tests/system/parted.c" -o parted || fail "mpicc parted.c"
 
 # Two commands at once, which must both end well.
@@ -35,6 +35,19 @@ done
 [ "$(stat -c %a "$work/other/isthmus/keys/own")" = 600 ] || fail "others can read a key"
 timeout 100 isthmus run -n 1 ./connect client port 1 >own.client 2>&1 </dev/null || fail "a port after strangers: $(cat own.client other.server)"
 wait $job || fail "the acceptor after strangers: $(cat other.server)"
+# 300 at once whose secret is nearly right, of one process and of several: each is refused within 5 s, and meanwhile who knows the name comes in.
+for crowd in "./connect crowd port 300" "isthmus run -n 10 ./connect crowd port 30"; do
+    rm -f port
+    timeout 100 isthmus run -n 1 ./connect server port 3 >crowd.server 2>&1 </dev/null &
+    job=$!
+    timeout 100 $crowd >crowd.out 2>&1 </dev/null &
+    strangers=$!
+    until grep -q begins crowd.out; do kill -0 $strangers 2>/dev/null || break; sleep 0.1; done
+    timeout 100 isthmus run -n 2 ./connect client port 3 >crowd.client 2>&1 </dev/null || fail "among a crowd: $(cat crowd.client crowd.server)"
+    wait $job || fail "the acceptor of a crowd: $(cat crowd.server)"
+    wait $strangers || fail "the crowd: $(cat crowd.out)"
+    awk '/turned away/ { n++; if ($4 >= 5) late = 1 } END { exit late || n < 1 }' crowd.out || fail "the crowd waits: $(cat crowd.out)"
+done
 # Two users who have a key in common.
 for home in mine other; do
     mkdir -p -m 700 "$work/$home/isthmus/keys"

@@ -2,8 +2,8 @@
 /* Two jobs that find each other by a name. usage: meet-ports server|client ROUNDS MESSAGES [killed]
    Each round they exchange random messages and disconnect; "killed": the client kills itself instead in the last one, and in its middle
    the server waits for a file "cut".
-   Before and after them the client knocks with names of ports that are not good. */
-#include "check.h"
+   Before and after them the client knocks with names of ports that are not good, before them many times at once. */
+#include "crowd.h"
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
@@ -105,13 +105,14 @@ static void settle(MPI_Comm inter, int server, int rank)
 
 int main(int argc, char **argv)
 {
-    int server = strcmp(argv[1], "server") == 0, rounds = atoi(argv[2]), messages = atoi(argv[3]), rank, error;
+    int server = strcmp(argv[1], "server") == 0, rounds = atoi(argv[2]), messages = atoi(argv[3]), rank, error, provided;
     int killed = argc > 4;
     double quickest = 1e9;
     char port[MPI_MAX_PORT_NAME] = "";
     MPI_Info info;
     MPI_Comm inter;
-    OK(MPI_Init(&argc, &argv));
+    OK(MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided));
+    CHECK(provided == MPI_THREAD_MULTIPLE);
     OK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
     OK(MPI_Info_create(&info));
     OK(MPI_Info_set(info, "isthmus_scope", "user"));
@@ -129,7 +130,7 @@ int main(int argc, char **argv)
         while (error != MPI_SUCCESS && usleep(100000) == 0);
         /* The secret of the port, and the key at the host. */
         if (!killed) {
-            changed(port, 12);
+            printf("turned away after %.1f s\n", crowd_is_refused(port, 100));
             changed(port, 9 + (key_at_host(port) + 8) * 4 / 3);
         }
     }

@@ -7,7 +7,7 @@
 # ISTHMUS_TEST_MESSAGES=100000 ISTHMUS_TEST_ROUNDS=1, and ISTHMUS_TEST_MESSAGES=10 ISTHMUS_TEST_ROUNDS=100: long, as is ISTHMUS_TEST_KILLS=100.
 . "$(dirname "$0")/common.sh"
 need_testbed
-mpicc -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -I"$top/tests/c" "$top/tests/system/meet-ports.c" -o meet-ports || fail "mpicc meet-ports.c"
+mpicc -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -pthread -I"$top/tests/c" "$top/tests/system/meet-ports.c" -o meet-ports || fail "mpicc meet-ports.c"
 messages=${ISTHMUS_TEST_MESSAGES:-100}
 rounds=${ISTHMUS_TEST_ROUNDS:-3}
 

@@ -4,9 +4,13 @@
 //! ```text
 //!  comes -> TLS -> greeting --the secret of an open port, and a key--> waits for MPI_Comm_accept on that port
 //!             |          \--any other--> is told so, and goes
-//!             \--4 s, or somebody newer needs its place--> goes
+//!             \--4 s, or it has said nothing, and somebody newer needs its place--> goes
 //! ```
-//! So strangers are answered whether or not the program is in a call of MPI, and none of them holds up another one.
+//! So strangers are answered whether or not the program is in a call of MPI, and none of them holds up another one
+//! for long.
+//!
+//! Whoever has begun is not sent away for others at once: where more come than there are places, all of them would
+//! begin again and again, and none come to an end. They wait in the system's queue.
 
 use std::collections::{HashMap, VecDeque};
 use std::os::fd::{AsFd, OwnedFd};
@@ -29,10 +33,14 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
 use crate::takes::{Accept, Takes};
 
-/// Connections that have not said yet to which port they want. When one more comes the oldest goes.
-pub(crate) const MAX_STRANGERS: usize = 128;
+/// Connections that have not said yet to which port they want.
+pub(crate) const MAX_STRANGERS: usize = 256;
 /// How long they have for that.
 pub(crate) const HANDSHAKE: Duration = Duration::from_secs(4);
+/// How long they keep their places for certain, where others wait for one: those that have said something, and the
+/// others. Who connects says something at once.
+const BEGUN: Duration = Duration::from_secs(1);
+const SILENT: Duration = Duration::from_millis(250);
 /// Connections that wait for MPI_Comm_accept at one port.
 pub(crate) const MAX_WAITING: usize = 256;
 /// Ports that are open at one time.
@@ -294,9 +302,17 @@ fn end(Door { shared, thread, .. }: Door) {
 /// Somebody who has not said yet to which port it wants.
 struct Stranger {
     contact: Contact,
-    until: Instant,
+    came: Instant,
     /// It was refused, and goes when it has been told.
     leaves: bool,
+}
+
+impl Stranger {
+    /// Whether its place is another one's who needs it.
+    fn gives_way(&self, now: Instant) -> bool {
+        let keeps = if self.contact.has_heard() { BEGUN } else { SILENT };
+        now.saturating_duration_since(self.came) >= keeps
+    }
 }
 
 /// The thread.
@@ -329,11 +345,11 @@ impl Keeper {
 
     fn sleep(&self) {
         let strangers = self.strangers.iter();
-        let mut polled = vec![
-            PollFd::from_borrowed_fd(self.shared.bell.as_fd(), PollFlags::IN),
-            PollFd::from_borrowed_fd(self.contacts.as_fd(), PollFlags::IN),
-        ];
+        let mut polled = vec![PollFd::from_borrowed_fd(self.shared.bell.as_fd(), PollFlags::IN)];
         polled.extend(strangers.map(|stranger| PollFd::from_borrowed_fd(stranger.contact.as_fd(), PollFlags::IN)));
+        if self.place(Instant::now()).is_some() {
+            polled.push(PollFd::from_borrowed_fd(self.contacts.as_fd(), PollFlags::IN));
+        }
         let tick = Timespec {
             tv_sec: 0,
             tv_nsec: TICK.subsec_nanos().into(),
@@ -343,17 +359,28 @@ impl Keeper {
         let _ = poll(&mut polled, timeout);
     }
 
+    /// Whether there is a place for one more, and who has to go for it.
+    fn place(&self, now: Instant) -> Option<Option<usize>> {
+        if self.strangers.len() < MAX_STRANGERS {
+            return Some(None);
+        }
+        self.strangers
+            .iter()
+            .position(|stranger| stranger.gives_way(now))
+            .map(Some)
+    }
+
     fn let_in(&mut self) {
         // As many at once as there are places: others get their turn in between.
         for _ in 0..MAX_STRANGERS {
+            let now = Instant::now();
+            let Some(goes) = self.place(now) else { return };
             match self.contacts.next(&self.shared.pinned) {
                 Ok(Some(contact)) => {
-                    if self.strangers.len() >= MAX_STRANGERS {
-                        self.strangers.pop_front();
-                    }
+                    goes.and_then(|goes| self.strangers.remove(goes));
                     self.strangers.push_back(Stranger {
                         contact,
-                        until: Instant::now() + HANDSHAKE,
+                        came: now,
                         leaves: false,
                     });
                 }
@@ -365,7 +392,7 @@ impl Keeper {
 
     /// What a stranger has said; `None`: it is one no longer.
     fn hear(&self, mut stranger: Stranger) -> Option<Stranger> {
-        if Instant::now() >= stranger.until || stranger.contact.advance().is_err() {
+        if stranger.came.elapsed() >= HANDSHAKE || stranger.contact.advance().is_err() {
             return None;
         }
         if stranger.leaves {

@@ -230,3 +230,41 @@ fn who_knows_the_name_and_has_no_key_of_the_user_is_refused() {
     assert_eq!(answer(&mut waits), Ok(Message::NoKey));
     close_port(&port).expect("it is open");
 }
+
+#[test]
+fn who_has_begun_keeps_its_place_for_a_while_and_who_says_nothing_gives_way() {
+    let listener = isthmus_net::Listener::bind_here().expect("a port");
+    let address = SocketAddr::from(([127, 0, 0, 1], listener.port()));
+    let shared = Shared {
+        waiting: Mutex::default(),
+        pinned: Pinned::new().expect("a key"),
+        bell: eventfd(0, EventfdFlags::CLOEXEC).expect("a descriptor"),
+    };
+    let fingerprint = shared.pinned.fingerprint();
+    let mut keeper = Keeper::new(Arc::new(shared), Contacts::at(listener));
+    let mut comers = Vec::new();
+    for at in 0..MAX_STRANGERS {
+        let mut comer = Contact::dial(address, fingerprint, SOON).expect("it listens");
+        if at != 7 {
+            comer.advance().expect("it lives");
+        }
+        comers.push(comer);
+        while keeper.strangers.len() == at {
+            keeper.let_in();
+        }
+        let stranger = &mut keeper.strangers[at];
+        while at != 7 && !stranger.contact.has_heard() {
+            stranger.contact.advance().expect("it lives");
+        }
+    }
+    // All came at one time.
+    let now = Instant::now();
+    keeper.strangers.iter_mut().for_each(|stranger| stranger.came = now);
+    assert_eq!(keeper.place(now), None);
+    assert_eq!(keeper.place(now + SILENT), Some(Some(7)));
+    assert_eq!(keeper.place(now + BEGUN), Some(Some(0)));
+    keeper.strangers[7].came = now + SILENT;
+    assert_eq!(keeper.place(now + SILENT), None);
+    keeper.strangers.remove(9);
+    assert_eq!(keeper.place(now), Some(None));
+}
