@@ -16,7 +16,7 @@ use isthmus_wire::gate::{Key, MAX_ADDRESSES};
 use isthmus_wire::port::{Message, PortName, Proof};
 
 use crate::door;
-use crate::pipe::{Pipe, lost, rest};
+use crate::pipe::{Naps, Pipe, lost, rest};
 use crate::takes::Accept;
 
 /// How long MPI_Comm_connect waits for MPI_Comm_accept, if the program does not say otherwise.
@@ -323,6 +323,7 @@ fn through<'w>(
 ) -> std::result::Result<Pipe<'w>, String> {
     let mut contact = at(name, by.doors.first().map_or(&[], Vec::as_slice), DIAL)?;
     let until = Instant::now() + ANSWER;
+    let mut naps = Naps::default();
     loop {
         if let Ok(direct) = racing.try_recv() {
             return Ok(Pipe::of(world, direct));
@@ -337,7 +338,7 @@ fn through<'w>(
                 });
             }
             Ok(_) if Instant::now() < until => {
-                rest(world, Some(&contact));
+                naps.rest(world, &contact);
                 continue;
             }
             Ok(_) => "nobody answers at the other end of the way".to_owned(),

@@ -10,8 +10,12 @@ use isthmus_core::world::World;
 use isthmus_net::Contact;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// How long a leader sleeps between two looks at messages of its own job.
+/// How long a leader sleeps between two looks at messages of its own job, at first.
 const NAP: Duration = Duration::from_millis(1);
+/// After so many naps of one length they are twice as long, and so often at most: many who wait together leave the
+/// processor to those whom they wait for.
+const NAPS: u32 = 32;
+const DOUBLINGS: u32 = 4;
 
 /// One leader's end.
 pub(crate) struct Pipe<'w> {
@@ -23,10 +27,14 @@ pub(crate) struct Pipe<'w> {
 
 /// Makes progress, and rests a little. `on`: what may end the rest early.
 pub(crate) fn rest(world: &World, on: Option<&Contact>) {
+    nap(world, on, NAP);
+}
+
+fn nap(world: &World, on: Option<&Contact>, long: Duration) {
     world.engine().look();
     let nap = Timespec {
         tv_sec: 0,
-        tv_nsec: NAP.subsec_nanos().into(),
+        tv_nsec: long.subsec_nanos().into(),
     };
     let mut polled: Vec<PollFd<'_>> = on
         .map(|contact| PollFd::new(contact, PollFlags::IN))
@@ -34,6 +42,17 @@ pub(crate) fn rest(world: &World, on: Option<&Contact>) {
         .collect();
     // After an error it looks again.
     let _ = poll(&mut polled, Some(&nap));
+}
+
+/// The same, less and less often. Who waits for a connection hears at once of what it brings.
+#[derive(Default)]
+pub(crate) struct Naps(u32);
+
+impl Naps {
+    pub(crate) fn rest(&mut self, world: &World, on: &Contact) {
+        nap(world, Some(on), NAP * (1 << (self.0 / NAPS).min(DOUBLINGS)));
+        self.0 = self.0.saturating_add(1);
+    }
 }
 
 impl<'w> Pipe<'w> {
@@ -47,6 +66,7 @@ impl<'w> Pipe<'w> {
 
     /// The next message; an error: none can come, or not in time.
     pub(crate) fn receive(&mut self, until: Option<Instant>) -> Result<Vec<u8>> {
+        let mut naps = Naps::default();
         loop {
             let came = self.contact.advance().and_then(|()| self.contact.receive());
             if let Some(message) = came.map_err(|why| lost(&why))? {
@@ -55,7 +75,7 @@ impl<'w> Pipe<'w> {
             if until.is_some_and(|until| Instant::now() >= until) {
                 return Err(Error::new(abi::MPI_ERR_PORT, "nobody accepts there".to_owned()));
             }
-            rest(self.world, Some(&self.contact));
+            naps.rest(self.world, &self.contact);
         }
     }
 }
