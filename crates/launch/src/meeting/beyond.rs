@@ -18,16 +18,19 @@ use isthmus_reach::Access;
 use isthmus_wire::entry::knock;
 use isthmus_wire::gate::{HERE, Key};
 use isthmus_wire::question::{Kind, Refusal};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader, copy_buf};
 use tokio::net::{TcpStream, UnixStream};
 
 /// Bytes that are passed on at once.
 pub(super) const PIECE: usize = 128 << 10;
-/// How long a gateway may take to reach a process.
+/// How long a gateway may take to reach a process, and an ssh client to take a connection.
 const ANSWER: Duration = Duration::from_secs(6);
+/// When a connection is tried again for which an ssh client had no room.
+const AGAIN: Duration = Duration::from_millis(10);
 
 /// A site that this launcher reaches by ssh.
 #[derive(Clone, Debug)]
@@ -180,12 +183,25 @@ impl Port {
                 Some(Box::new(stream))
             }
             Self::There(there) => {
-                if let Ok(stream) = UnixStream::connect(&there.path).await {
+                if let Ok(stream) = by_socket(&there.path).await {
                     return Some(Box::new(stream));
                 }
                 there.make().await.ok()?;
-                Some(Box::new(UnixStream::connect(&there.path).await.ok()?))
+                Some(Box::new(by_socket(&there.path).await.ok()?))
             }
+        }
+    }
+}
+
+/// Connects with an ssh client here. That takes one after the other, and a few more wait: the others try again.
+pub(super) async fn by_socket(path: &Path) -> std::io::Result<UnixStream> {
+    let until = Instant::now() + ANSWER;
+    loop {
+        match UnixStream::connect(path).await {
+            Err(error) if error.kind() == ErrorKind::WouldBlock && Instant::now() < until => {
+                tokio::time::sleep(AGAIN).await
+            }
+            other => return other,
         }
     }
 }

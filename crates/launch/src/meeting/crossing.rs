@@ -2,7 +2,7 @@
 //! Ports of this machine that lead through the host to processes of other jobs: one for each process that somebody of
 //! this job talks to.
 
-use super::beyond::{Beyond, PIECE};
+use super::beyond::{Beyond, PIECE, by_socket};
 use super::client::Client;
 use crate::happening::Process;
 use isthmus_wire::entry::{Entry, knock};
@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, BufReader, copy_buf};
-use tokio::net::{TcpListener, TcpStream, UnixStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::task::JoinHandle;
 
 /// What the other launcher says first: the process listens.
@@ -95,8 +95,7 @@ impl Crossings {
         if self.all.len() >= MAX_CROSSINGS {
             return Err(cannot(format!("this job has {MAX_CROSSINGS} already")));
         }
-        let listener = TcpListener::bind(("127.0.0.1", 0)).await;
-        let listener = listener.map_err(|error| cannot(error.to_string()))?;
+        let listener = listens().map_err(|error| cannot(error.to_string()))?;
         let port = listener.local_addr().map_err(|error| cannot(error.to_string()))?.port();
         let crossing = Crossing {
             entry: entry.clone(),
@@ -176,6 +175,17 @@ impl Crossings {
     }
 }
 
+/// Connections that wait in the system: all processes of a job may come at once, and one for which there is no room is
+/// held up for seconds.
+const QUEUE: u32 = 4096;
+
+/// A port of this machine, for those here.
+pub(super) fn listens() -> std::io::Result<TcpListener> {
+    let socket = TcpSocket::new_v4()?;
+    socket.bind(([127, 0, 0, 1], 0).into())?;
+    socket.listen(QUEUE)
+}
+
 /// How a connection ended.
 enum End {
     /// It was made.
@@ -226,7 +236,7 @@ async fn carry(listener: TcpListener, entry: Entry, sockets: Sockets) {
 
 async fn pass(inner: TcpStream, path: PathBuf, key: &[u8; 16], tell: &tokio::sync::mpsc::UnboundedSender<End>) {
     // Without the connection to the host nothing is known of the process.
-    let Ok(mut outer) = UnixStream::connect(&path).await else {
+    let Ok(mut outer) = by_socket(&path).await else {
         return;
     };
     if outer.write_all(&knock(key)).await.is_err() {

@@ -3,7 +3,7 @@
 //! more strangers than there are places wait in the system's queue.
 
 use super::beyond::{Inside, both_ways};
-use super::crossing::{GONE, HERE};
+use super::crossing::{GONE, HERE, listens};
 use crate::happening::Process;
 use isthmus_wire::entry::{KNOCK, knocked};
 use isthmus_wire::question::{Kind, Refusal};
@@ -45,9 +45,8 @@ fn locked(entries: &Entries) -> MutexGuard<'_, HashMap<[u8; 16], (Process, Insid
 
 impl Door {
     pub(super) fn open() -> std::io::Result<Self> {
-        let socket = std::net::TcpListener::bind(("127.0.0.1", 0))?;
-        socket.set_nonblocking(true)?;
-        let (port, listener) = (socket.local_addr()?.port(), TcpListener::from_std(socket)?);
+        let listener = listens()?;
+        let port = listener.local_addr()?.port();
         let entries = Entries::default();
         let task = tokio::spawn(answer(listener, entries.clone()));
         Ok(Self { port, entries, task })
