@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What processes, their agents and the coordinator say to each other.
 
-use isthmus_topology::{Known, Measured};
+use isthmus_topology::{LinkEstimates, Measured};
 use isthmus_wire::agreeing::{Agree, Agreed, Members, What, Which};
 use isthmus_wire::boot::{Counters, Gone, Hello, LevelCounters, LinkTraffic, Message, World};
 use isthmus_wire::chosen::Chosen;
@@ -243,7 +243,7 @@ fn world() -> World {
         job: "job".to_owned(),
         rank: 0,
         places: places(),
-        links: Known::default().to_wire(),
+        links: LinkEstimates::default().to_wire(),
         shared_memory: "/dev/shm/memory".to_owned(),
         node_directory: "/dev/shm/bells".to_owned(),
         secret: [7; 32],
@@ -399,7 +399,7 @@ pub(crate) fn to_agent_bodies() -> Vec<Vec<u8>> {
         authority: vec![0x30; 9],
         certificates: vec![vec![0x30; 9], vec![]],
         places: places(),
-        links: Known::default().to_wire(),
+        links: LinkEstimates::default().to_wire(),
         paths: Paths::default(),
     };
     let messages = [

@@ -8,7 +8,7 @@ use isthmus_datatype::{ALL, Datatype, Foreign, Packer, Unpacker};
 use isthmus_job::Job;
 use isthmus_job::forms::{Form, Input};
 use isthmus_schedule::Overrides;
-use isthmus_topology::{Known, Measured, Origin, Rate};
+use isthmus_topology::{LinkEstimates, Measured, Origin, Rate};
 use isthmus_wire::frame::{HEADER_BYTES, Header, Kind};
 use isthmus_wire::gateway::{FromGateway, Settled, ToGateway};
 use isthmus_wire::guard;
@@ -333,7 +333,7 @@ fn link_table(bytes: &[u8]) {
     }
     let Ok(table) = Table::decode(bytes) else { return };
     assert_eq!(table.encode(), bytes);
-    let known = Known::from_wire(table.clone()).unwrap_or_else(|e| panic!("{e:?}"));
+    let known = LinkEstimates::from_wire(table.clone()).unwrap_or_else(|e| panic!("{e:?}"));
     for (_, _, link) in known.pairs() {
         let _ = (link.gap.at(u64::MAX), link.gap.as_rate(), link.send.at(1));
     }
@@ -349,7 +349,7 @@ fn link_table(bytes: &[u8]) {
 
 fn link_tables() -> Vec<Vec<u8>> {
     let mut measured = Vec::new();
-    let mut known = Known::default();
+    let mut known = LinkEstimates::default();
     let mut all = vec![known.to_wire().encode()];
     for a in 0..3 {
         measured.push(Measured {

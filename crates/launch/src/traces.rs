@@ -17,7 +17,7 @@ use crate::trace::{HEAD, LINKS, nanoseconds, shown};
 use between::{Between, End, Set, pid, time};
 use isthmus_job::gathering::MAX_PARTS;
 use serde_json::{Value, json};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::io::{self, BufRead, Read, Seek, SeekFrom, Write};
 
 mod between;
@@ -158,7 +158,8 @@ fn look<R: BufRead + Seek>(
     number: usize,
     owners: &mut HashMap<u32, usize>,
 ) -> Result<Head, Fault> {
-    let mut ranks = HashSet::new();
+    // In order, so that the same is said of the same files each time.
+    let mut ranks = BTreeSet::new();
     let other = each_event(&mut parts[number], |event| {
         let is_name = event["ph"] == "M" && event["name"] == "process_name";
         let rank = pid(event).filter(|rank| is_name && *rank != LINKS);

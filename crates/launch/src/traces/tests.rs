@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 use super::*;
 use crate::trace::{IN, OUT};
+use std::collections::HashSet;
 use std::io::Cursor;
 
 /// What was sent or came: rank, peer, number of the message, when.
