@@ -25,7 +25,7 @@ use crate::event::Event;
 use crate::happening::{BatchEvent, FromNode, Ready};
 use crate::link::Outbox;
 use crate::program::Refusal;
-use crate::sink::{self, Sink};
+use crate::sink::{self, Sink, Sinks};
 use isthmus_sched::{Adaptor, Cause, JobId, State, Wait};
 use isthmus_stage::guarded::Guarded;
 use isthmus_wire::grid::{Exit, FromAgent, Start, ToAgent};
@@ -72,7 +72,7 @@ pub(crate) struct Batch {
     /// What processes have asked the coordinator.
     asked: Questions,
     /// Files that get the output of all nodes.
-    sinks: Option<(Sink, Sink)>,
+    sinks: Option<Sinks>,
 }
 
 impl Batch {
@@ -277,7 +277,10 @@ impl Batch {
         }
         let sinks = self.sinks.clone().unwrap_or_else(|| {
             let coordinator = Sink::Coordinator(self.outbox.clone());
-            (coordinator.clone(), coordinator)
+            Sinks {
+                output: coordinator.clone(),
+                error: coordinator,
+            }
         });
         self.parts.push(AllocatedNode::new(ready, self.outbox.clone(), sinks));
         if let (true, Stage::Gathering { since }) = (self.parts.len() as u64 == u64::from(all), &self.stage) {
@@ -427,7 +430,7 @@ impl Batch {
 }
 
 /// The files that get the output of all nodes, when any are named.
-fn sinks(start: &Start, outbox: &Outbox) -> Result<Option<(Sink, Sink)>, Refusal> {
+fn sinks(start: &Start, outbox: &Outbox) -> Result<Option<Sinks>, Refusal> {
     if start.stdout.is_empty() && start.stderr.is_empty() {
         return Ok(None);
     }

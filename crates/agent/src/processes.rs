@@ -3,7 +3,7 @@
 
 use crate::event::{Event, ToProcess};
 use crate::pipes::Pipes;
-use crate::sink::Sink;
+use crate::sink::{Sink, Sinks};
 use crate::template::Templates;
 use crate::threads;
 use isthmus_sched::fork::{self, StandardInput};
@@ -292,14 +292,14 @@ pub(crate) fn attend(
     pipes: Pipes,
     (exit, noted): (oneshot::Receiver<Exit>, oneshot::Sender<()>),
     input: Option<mpsc::UnboundedReceiver<Arc<Piece>>>,
-    (output, error): &(Sink, Sink),
+    sinks: &Sinks,
     events: &mpsc::Sender<Event>,
 ) -> io::Result<Vec<JoinHandle<()>>> {
     let (ended, watch_end) = watch::channel(false);
     let mut readers = Vec::with_capacity(2);
     for (pipe, stream, sink) in [
-        (pipes.output, Stream::Output, output),
-        (pipes.error, Stream::Error, error),
+        (pipes.output, Stream::Output, &sinks.output),
+        (pipes.error, Stream::Error, &sinks.error),
     ] {
         let pipe = pipe::Receiver::from_owned_fd(pipe)?;
         readers.push(tokio::spawn(forward(

@@ -58,8 +58,17 @@ impl OutputFile {
     }
 }
 
+/// Where what processes print goes.
+#[derive(Clone, Debug)]
+pub(crate) struct Sinks {
+    /// Standard output.
+    pub(crate) output: Sink,
+    /// Standard error.
+    pub(crate) error: Sink,
+}
+
 /// The places for standard output and standard error; two names of one file are one place.
-pub(crate) fn open(start: &Start, directory: &Path, outbox: &Outbox) -> Result<(Sink, Sink), Refusal> {
+pub(crate) fn open(start: &Start, directory: &Path, outbox: &Outbox) -> Result<Sinks, Refusal> {
     let place = |name: &str| match name {
         "" => Ok(Sink::Coordinator(outbox.clone())),
         name => create(&directory.join(words::path(name)), outbox),
@@ -70,7 +79,7 @@ pub(crate) fn open(start: &Start, directory: &Path, outbox: &Outbox) -> Result<(
     } else {
         place(&start.stderr)?
     };
-    Ok((output, error))
+    Ok(Sinks { output, error })
 }
 
 fn create(path: &Path, outbox: &Outbox) -> Result<Sink, Refusal> {

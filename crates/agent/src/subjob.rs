@@ -13,7 +13,7 @@ use crate::processors;
 use crate::program::{self, Refusal};
 use crate::reached;
 use crate::rendezvous;
-use crate::sink::{self, Sink};
+use crate::sink::{self, Sink, Sinks};
 use crate::template::{Templates, check_count, check_descriptors, means_alone, place_of_memory, variable};
 use crate::threads;
 use crate::vendor::{self, Launcher, Underneath};
@@ -51,7 +51,7 @@ pub(crate) struct Subjob {
     underneath: Option<Underneath>,
     launcher: Option<Launcher>,
     waiting_input: HashMap<u32, mpsc::UnboundedReceiver<Arc<Piece>>>,
-    sinks: (Sink, Sink),
+    sinks: Sinks,
     /// Those who get the coordinator's input.
     input: Vec<mpsc::UnboundedSender<Arc<Piece>>>,
     arrivals: Vec<Arrival>,
@@ -90,7 +90,7 @@ impl Subjob {
         let directories = Directories::create(place_of_memory(start), binary).map_err(cannot)?;
         let door = rendezvous::listen(&directories.rendezvous(), events.clone(), outbox).map_err(cannot)?;
         let stdin = input_file(start, &templates.directory)?;
-        let (output, error) = sink::open(start, &templates.directory, outbox)?;
+        let sinks = sink::open(start, &templates.directory, outbox)?;
         let mut subjob = Self {
             first: start.first,
             of: start.of,
@@ -101,7 +101,7 @@ impl Subjob {
             underneath: None,
             launcher: None,
             waiting_input: HashMap::new(),
-            sinks: (output.clone(), error.clone()),
+            sinks: sinks.clone(),
             input: Vec::new(),
             arrivals: Vec::new(),
             exits: Vec::new(),
@@ -130,7 +130,7 @@ impl Subjob {
         let rendezvous = subjob.directories.rendezvous();
         let processors = processors::of(start)?;
         let with = Surroundings {
-            threads: shared_threads(start, processors.is_some(), &templates, &error),
+            threads: shared_threads(start, processors.is_some(), &templates, &sinks.error),
             processors,
             seats: Seats {
                 local: start.count,
@@ -138,8 +138,8 @@ impl Subjob {
             },
             templates: &templates,
             rendezvous: &rendezvous,
-            output,
-            error,
+            output: sinks.output,
+            error: sinks.error,
             events,
         };
         subjob.fork(start, &with, stdin.as_deref())?;

@@ -182,7 +182,7 @@ fn perform(
             bytes,
         } => {
             if let Some(trace) = trace {
-                trace.records((rank, &site), offset, &bytes);
+                trace.records(rank, &site, offset, &bytes);
             }
             let bytes = bytes.len();
             let _ = events.send(Event::Printed { connection, bytes });

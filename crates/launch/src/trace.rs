@@ -94,6 +94,13 @@ impl Clocks {
 /// A message: sender, receiver, context, and which of them it is.
 type Name = (u32, u32, u32, u64);
 
+/// Of a process, where something is shown: a thread of the program, or what the trace has in place of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Track {
+    rank: u32,
+    thread: u32,
+}
+
 /// A message at one of its ends, on its track.
 #[derive(Debug)]
 struct Shown {
@@ -118,7 +125,7 @@ pub(crate) struct TraceFile {
     errors: BTreeMap<String, Duration>,
     lost: u64,
     /// The last message of each rank and direction: it is written when the next one is known.
-    last: BTreeMap<(u32, u32), Shown>,
+    last: BTreeMap<Track, Shown>,
     /// When messages were sent whose arrival is not known yet, and the numbers of their arrows.
     sent: HashMap<Name, (i64, u64)>,
     arrows: u64,
@@ -127,7 +134,7 @@ pub(crate) struct TraceFile {
     /// Collective operations that have begun: rank, context, number.
     open: HashMap<(u32, u32, u32), String>,
     /// Until when each thread of each rank is known to have waited.
-    waited: HashMap<(u32, u32), i64>,
+    waited: HashMap<Track, i64>,
     /// Bytes until the last look, and when that was.
     rates: BTreeMap<(String, String), (u64, f64)>,
     failed: Option<io::Error>,
@@ -193,7 +200,7 @@ impl TraceFile {
     }
 
     /// A process of a site has recorded.
-    pub(crate) fn records(&mut self, (rank, site): (u32, &str), offset: Offset, body: &[u8]) {
+    pub(crate) fn records(&mut self, rank: u32, site: &str, offset: Offset, body: &[u8]) {
         let Ok(records) = trace::decode(body) else {
             self.lost += 1;
             return;
@@ -245,13 +252,15 @@ impl TraceFile {
                     "ph": "i", "s": "p", "cat": "lost", "name": name, "pid": rank, "tid": CONNECTIONS, "ts": ts,
                 }));
             }
-            What::Waited { call, thread, duration } => self.wait(rank, (at, duration), &call, thread),
+            What::Waited { call, thread, duration } => self.wait(Track { rank, thread }, at, duration, &call),
         }
     }
 
-    fn wait(&mut self, rank: u32, (at, duration): (i64, u64), call: &str, thread: u32) {
+    /// A thread of the program has waited so long, from then on.
+    fn wait(&mut self, waiter: Track, at: i64, duration: u64, call: &str) {
+        let Track { rank, thread } = waiter;
         let track = WAITING.saturating_add(thread);
-        let last = self.waited.get(&(rank, thread)).copied();
+        let last = self.waited.get(&waiter).copied();
         if last.is_none() {
             let name = if thread == 0 {
                 "waiting".to_owned()
@@ -264,7 +273,7 @@ impl TraceFile {
         let begin = at.max(last.unwrap_or(i64::MIN));
         let duration = i64::try_from(duration).unwrap_or(i64::MAX).min(FARTHEST as i64);
         let end = at.saturating_add(duration).max(begin);
-        bounded(&mut self.waited).insert((rank, thread), end);
+        bounded(&mut self.waited).insert(waiter, end);
         let name = if call.is_empty() { "waiting" } else { call };
         self.event(&json!({
             "ph": "X", "cat": "wait", "name": name, "pid": rank, "tid": track, "ts": shown(begin), "dur": shown(end - begin),
@@ -274,7 +283,7 @@ impl TraceFile {
     fn departure(&mut self, rank: u32, at: i64, m: &Message) {
         self.arrows += 1;
         let (arrow, name) = (self.arrows, (rank, m.peer, m.context, m.number));
-        let at = self.message((rank, OUT), at, m, Some(arrow));
+        let at = self.message(Track { rank, thread: OUT }, at, m, Some(arrow));
         bounded(&mut self.sent).insert(name, (at, arrow));
         self.arrivals(m.peer, false);
     }
@@ -289,13 +298,18 @@ impl TraceFile {
             }
             held.pop_front();
             let after = sent.map_or(i64::MIN, |(sent, _)| sent + 1);
-            self.message((rank, IN), at.max(after), &m, sent.map(|(_, arrow)| arrow));
+            self.message(
+                Track { rank, thread: IN },
+                at.max(after),
+                &m,
+                sent.map(|(_, arrow)| arrow),
+            );
         }
     }
 
     /// A message on its track; when it is shown there.
-    fn message(&mut self, track: (u32, u32), at: i64, m: &Message, arrow: Option<u64>) -> i64 {
-        let (rank, thread) = track;
+    fn message(&mut self, track: Track, at: i64, m: &Message, arrow: Option<u64>) -> i64 {
+        let Track { rank, thread } = track;
         let name = if thread == OUT {
             format!("to {}", m.peer)
         } else {
@@ -318,7 +332,7 @@ impl TraceFile {
     }
 
     /// Writes a message that is followed by another one then.
-    fn show(&mut self, (rank, thread): (u32, u32), mut message: Shown, next: i64) {
+    fn show(&mut self, Track { rank, thread }: Track, mut message: Shown, next: i64) {
         message.event["dur"] = json!(shown(next.saturating_sub(message.at).clamp(1, SHOWN)));
         self.event(&message.event);
         if let Some(arrow) = message.arrow {
@@ -469,9 +483,9 @@ mod tests {
         let back = Message { peer: 0, ..message };
         // By its clock it came half a millisecond before it was sent, and its record comes first.
         let came = record(now + 999_500_000, What::Arrived(back));
-        trace.records((1, "lab"), offset, &came);
-        trace.records((0, "home"), Offset::default(), &record(now, What::Sent(message)));
-        trace.records((1, "lab"), offset, &record(now, What::Lost(3)));
+        trace.records(1, "lab", offset, &came);
+        trace.records(0, "home", Offset::default(), &record(now, What::Sent(message)));
+        trace.records(1, "lab", offset, &record(now, What::Lost(3)));
         let (operation, context, sequence) = ("bcast".to_owned(), 3, 4);
         let began = What::Began {
             operation,
@@ -484,7 +498,7 @@ mod tests {
             duration: 1500,
         };
         for what in [began, What::Ended { context, sequence }, waited] {
-            trace.records((0, "home"), Offset::default(), &record(now, what));
+            trace.records(0, "home", Offset::default(), &record(now, what));
         }
         trace.notice("gateway");
         trace.became(1, "loss", "lost: killed");

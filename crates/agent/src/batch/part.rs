@@ -3,7 +3,7 @@
 
 use crate::happening::Ready;
 use crate::link::Outbox;
-use crate::sink::Sink;
+use crate::sink::{Sink, Sinks};
 use isthmus_wire::grid::{self, AgentHello, Commit, FromAgent, Input, Section, Start, Stream, ToAgent};
 use isthmus_wire::question::Answer;
 use std::path::{Path, PathBuf};
@@ -35,7 +35,7 @@ pub(super) struct AllocatedNode {
 }
 
 impl AllocatedNode {
-    pub(super) fn new(ready: Ready, outbox: Outbox, sinks: (Sink, Sink)) -> Self {
+    pub(super) fn new(ready: Ready, outbox: Outbox, sinks: Sinks) -> Self {
         // Bounded by the credit that the node has.
         let (queue, prints) = mpsc::unbounded_channel();
         let printing = tokio::spawn(print(prints, outbox, sinks, ready.sender.clone()));
@@ -232,7 +232,7 @@ impl AllocatedNode {
 async fn print(
     mut queue: mpsc::UnboundedReceiver<FromAgent>,
     outbox: Outbox,
-    (output, error): (Sink, Sink),
+    sinks: Sinks,
     node: mpsc::UnboundedSender<Vec<u8>>,
 ) {
     while let Some(message) = queue.recv().await {
@@ -242,8 +242,8 @@ async fn print(
         };
         let length = bytes.len();
         let taken = match stream {
-            Stream::Output => output.write(index, stream, bytes).await,
-            Stream::Error => error.write(index, stream, bytes).await,
+            Stream::Output => sinks.output.write(index, stream, bytes).await,
+            Stream::Error => sinks.error.write(index, stream, bytes).await,
             Stream::Trace => Sink::Coordinator(outbox.clone()).write(index, stream, bytes).await,
         };
         if !taken {
