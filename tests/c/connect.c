@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Client and server: two groups connect through a port, talk in every way, disconnect and connect again. Without arguments
    the groups are halves of one job; `server FILE ROUNDS` and `client FILE ROUNDS` are two jobs, which tests/system/connect.sh starts.
-   `crowd FILE COUNT` is a third one, of which so many threads of each process know a secret that is nearly right.
+   `spawn` starts two processes of itself. `crowd FILE COUNT` is a third one, of which so many threads of each process know a secret that is nearly right.
    ranks: 2 3 4 */
 #include "connect.h"
 #include "crowd.h"
@@ -178,7 +178,13 @@ int main(int argc, char **argv)
     OK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
     OK(MPI_Comm_size(MPI_COMM_WORLD, &size));
     int root = size - 1;
-    if (argc > 2 && strcmp(argv[1], "server") == 0) {
+    if (argc == 2) {
+        MPI_Comm inter;
+        OK(MPI_Comm_get_parent(&inter));
+        if (inter == MPI_COMM_NULL)
+            OK(MPI_Comm_spawn(argv[0], &argv[1], 2, MPI_INFO_NULL, 0, MPI_COMM_SELF, &inter, MPI_ERRCODES_IGNORE));
+        OK(MPI_Comm_disconnect(&inter));
+    } else if (argc > 2 && strcmp(argv[1], "server") == 0) {
         if (rank == root) {
             char name[4096];
             OK(MPI_Open_port(MPI_INFO_NULL, port));

@@ -62,6 +62,10 @@ timeout 100 ./alone >alone.out 2>alone.err </dev/null || fail "spawning without 
 grep -q "all is well" alone.out && grep -q "refused: .*'mars' is no machine of this job" alone.out || fail "spawning without a launcher: $(cat alone.out)"
 grep -q "refused: .*has ended (exit status: 1); it has said why" alone.out && grep -q "'./nowhere'" alone.err || fail "a missing program: $(cat alone.out alone.err)"
 
+# Who spawned whom is in a trace.
+isthmus run --trace spawned.json -n 1 ./connect spawn >spawned.out 2>&1 </dev/null || fail "spawning: $(cat spawned.out)"
+grep '"cat":"spawn"' spawned.json | grep -q '"has spawned ranks 1-2 at home+1".*"pid":0,' || fail "the trace knows no spawning"
+
 # More jobs, one after the other, than a process has numbers for transports.
 rounds=${ISTHMUS_TEST_ROUNDS:-10}
 both many "./connect server port $rounds" "./connect client port $rounds"

@@ -4,6 +4,7 @@
 use super::Coordinator;
 use super::open::Process;
 use crate::console::Print;
+use crate::hang::named;
 use isthmus_wire::joined::Group;
 use isthmus_wire::question::{Refusal, Said};
 
@@ -17,6 +18,17 @@ pub(super) fn meet(job: &mut Coordinator, by: Process, meeting: [u8; 16], with: 
 pub(super) fn part(job: &mut Coordinator, by: Process, meeting: [u8; 16]) {
     let with = job.joined.part(by, meeting);
     trace(job, by, "disconnected from", &with);
+}
+
+/// It has spawned these subjobs.
+pub(super) fn spawned(job: &Coordinator, (site, index): Process, sites: &[usize]) {
+    let subjobs = job.machine.subjobs();
+    let parent = subjobs.number_of(site, index);
+    for (&at, subjob) in sites.iter().filter_map(|at| Some((at, job.subjobs.get(*at)?))) {
+        let ranks: Vec<u32> = (0..subjob.count).map(|index| subjobs.number_of(at, index)).collect();
+        let text = format!("has spawned {} at {}", named(&ranks), subjob.site);
+        job.printer.print(Print::Became(parent, "spawn", text));
+    }
 }
 
 /// Those of other jobs: own ones are in the trace themselves.

@@ -3,6 +3,7 @@
 
 use super::Coordinator;
 use super::answering;
+use super::connecting;
 use super::open::Process;
 use super::pending::{Asker, Pending};
 use crate::hold;
@@ -159,6 +160,7 @@ pub(super) fn begun(job: &mut Coordinator, sites: &[usize]) {
         let name = name.unwrap_or_default();
         if let (Asker::Process(parent, _), Some(&first)) = (pending.by, sites.first()) {
             job.leaders.begin(name, parent, (first, 0));
+            connecting::spawned(job, parent, sites);
         }
         let said = Ok(Said::Started {
             world: name,
