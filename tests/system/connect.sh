@@ -66,6 +66,21 @@ grep -q "refused: .*has ended (exit status: 1); it has said why" alone.out && gr
 isthmus run --trace spawned.json -n 1 ./connect spawn >spawned.out 2>&1 </dev/null || fail "spawning: $(cat spawned.out)"
 grep '"cat":"spawn"' spawned.json | grep -q '"has spawned ranks 1-2 at home+1".*"pid":0,' || fail "the trace knows no spawning"
 
+# Nobody comes: whoever waits for others to connect is seen to wait, in a trace, too.
+rm -f port
+timeout 200 isthmus run --name "waits-$$" --trace waits.json -n 2 ./connect server port 1 >waits.server 2>&1 </dev/null &
+job=$!
+tries=0
+until isthmus where "waits-$$" >where 2>where.err && grep -q "^rank 1: in MPI_Comm_accept for" where; do
+    tries=$((tries + 1))
+    kill -0 $job 2>/dev/null && [ $tries -lt 600 ] || fail "who waits for others to connect: $(cat where where.err waits.server)"
+    sleep 0.1
+done
+! grep suspicion where || fail "waiting for others to connect is suspected"
+timeout 100 isthmus run -n 1 ./connect client port 1 >waits.client 2>&1 </dev/null || fail "a client: $(cat waits.client waits.server)"
+wait $job || fail "a server: $(cat waits.server)"
+grep '"cat":"wait"' waits.json | grep '"name":"MPI_Comm_accept"' | grep -q '"dur":[0-9]\{7,\}.*"pid":1,' || fail "the trace knows no wait for others to connect"
+
 # More jobs, one after the other, than a process has numbers for transports.
 rounds=${ISTHMUS_TEST_ROUNDS:-10}
 both many "./connect server port $rounds" "./connect client port $rounds"

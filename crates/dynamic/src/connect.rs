@@ -16,7 +16,7 @@ use isthmus_wire::gate::{Key, MAX_ADDRESSES};
 use isthmus_wire::port::{Message, PortName, Proof};
 
 use crate::door;
-use crate::pipe::{Naps, Pipe, lost, rest};
+use crate::pipe::{Pipe, Rests, lost};
 use crate::takes::Accept;
 
 /// How long MPI_Comm_connect waits for MPI_Comm_accept, if the program does not say otherwise.
@@ -69,11 +69,7 @@ fn all_live(world: &World, comm: &Comm) -> Result<()> {
 
 fn welcome<'w>(world: &'w World, port: &str, awaited: impl Fn() -> Result<()>) -> Result<Pipe<'w>> {
     loop {
-        let Some(mut contact) = door::next(port)? else {
-            awaited()?;
-            rest(world, None);
-            continue;
-        };
+        let mut contact = next(world, port, &awaited)?;
         contact.send(&Message::Welcome.encode());
         let mut pipe = Pipe::of(world, contact);
         // Who has given up meanwhile is not waited for.
@@ -82,6 +78,18 @@ fn welcome<'w>(world: &'w World, port: &str, awaited: impl Fn() -> Result<()>) -
             pipe.contact.trust();
             return Ok(pipe);
         }
+    }
+}
+
+/// Who comes next.
+fn next(world: &World, port: &str, awaited: impl Fn() -> Result<()>) -> Result<Contact> {
+    let mut rests = Rests::of(world);
+    loop {
+        if let Some(contact) = door::next(port)? {
+            return Ok(contact);
+        }
+        awaited()?;
+        rests.briefly();
     }
 }
 
@@ -143,8 +151,9 @@ fn greet<'w>(world: &'w World, text: &str, patience: Duration) -> Result<Pipe<'w
             }
             Err(_) => {
                 let again = Instant::now() + PAUSE;
+                let mut rests = Rests::of(world);
                 while Instant::now() < again {
-                    rest(world, None);
+                    rests.briefly();
                 }
             }
         }
@@ -323,7 +332,7 @@ fn through<'w>(
 ) -> std::result::Result<Pipe<'w>, String> {
     let mut contact = at(name, by.doors.first().map_or(&[], Vec::as_slice), DIAL)?;
     let until = Instant::now() + ANSWER;
-    let mut naps = Naps::default();
+    let mut rests = Rests::of(world);
     loop {
         if let Ok(direct) = racing.try_recv() {
             return Ok(Pipe::of(world, direct));
@@ -338,7 +347,7 @@ fn through<'w>(
                 });
             }
             Ok(_) if Instant::now() < until => {
-                naps.rest(world, &contact);
+                rests.on(&contact);
                 continue;
             }
             Ok(_) => "nobody answers at the other end of the way".to_owned(),

@@ -7,6 +7,7 @@ use isthmus_abi::constants as abi;
 use isthmus_core::error::{Error, Result};
 use isthmus_core::joining::{Exchange, Held};
 use isthmus_core::world::World;
+use isthmus_engine::Looking;
 use isthmus_net::Contact;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -25,33 +26,43 @@ pub(crate) struct Pipe<'w> {
     pub(crate) _held: Option<Held>,
 }
 
-/// Makes progress, and rests a little. `on`: what may end the rest early.
-pub(crate) fn rest(world: &World, on: Option<&Contact>) {
-    nap(world, on, NAP);
+/// A wait of a leader: it makes progress and rests, again and again.
+pub(crate) struct Rests<'w> {
+    looking: Looking<'w>,
+    /// How many there were.
+    naps: u32,
 }
 
-fn nap(world: &World, on: Option<&Contact>, long: Duration) {
-    world.engine().look();
-    let nap = Timespec {
-        tv_sec: 0,
-        tv_nsec: long.subsec_nanos().into(),
-    };
-    let mut polled: Vec<PollFd<'_>> = on
-        .map(|contact| PollFd::new(contact, PollFlags::IN))
-        .into_iter()
-        .collect();
-    // After an error it looks again.
-    let _ = poll(&mut polled, Some(&nap));
-}
+impl<'w> Rests<'w> {
+    pub(crate) fn of(world: &'w World) -> Self {
+        Self {
+            looking: world.engine().looking(),
+            naps: 0,
+        }
+    }
 
-/// The same, less and less often. Who waits for a connection hears at once of what it brings.
-#[derive(Default)]
-pub(crate) struct Naps(u32);
+    pub(crate) fn briefly(&mut self) {
+        self.nap(None, NAP);
+    }
 
-impl Naps {
-    pub(crate) fn rest(&mut self, world: &World, on: &Contact) {
-        nap(world, Some(on), NAP * (1 << (self.0 / NAPS).min(DOUBLINGS)));
-        self.0 = self.0.saturating_add(1);
+    /// Less and less often: what comes over the connection ends the rest.
+    pub(crate) fn on(&mut self, contact: &Contact) {
+        self.nap(Some(contact), NAP * (1 << (self.naps / NAPS).min(DOUBLINGS)));
+        self.naps = self.naps.saturating_add(1);
+    }
+
+    fn nap(&mut self, on: Option<&Contact>, long: Duration) {
+        self.looking.look();
+        let nap = Timespec {
+            tv_sec: 0,
+            tv_nsec: long.subsec_nanos().into(),
+        };
+        let mut polled: Vec<PollFd<'_>> = on
+            .map(|contact| PollFd::new(contact, PollFlags::IN))
+            .into_iter()
+            .collect();
+        // After an error it looks again.
+        let _ = poll(&mut polled, Some(&nap));
     }
 }
 
@@ -66,7 +77,7 @@ impl<'w> Pipe<'w> {
 
     /// The next message; an error: none can come, or not in time.
     pub(crate) fn receive(&mut self, until: Option<Instant>) -> Result<Vec<u8>> {
-        let mut naps = Naps::default();
+        let mut rests = Rests::of(self.world);
         loop {
             let came = self.contact.advance().and_then(|()| self.contact.receive());
             if let Some(message) = came.map_err(|why| lost(&why))? {
@@ -75,7 +86,7 @@ impl<'w> Pipe<'w> {
             if until.is_some_and(|until| Instant::now() >= until) {
                 return Err(Error::new(abi::MPI_ERR_PORT, "nobody accepts there".to_owned()));
             }
-            naps.rest(self.world, &self.contact);
+            rests.on(&self.contact);
         }
     }
 }
@@ -91,9 +102,10 @@ impl Exchange for Pipe<'_> {
     fn exchange(&mut self, mine: &[u8]) -> Result<Vec<u8>> {
         self.contact.send(mine);
         let theirs = self.receive(None)?;
+        let mut rests = Rests::of(self.world);
         while !self.contact.has_left() {
             self.contact.advance().map_err(|why| lost(&why))?;
-            rest(self.world, Some(&self.contact));
+            rests.on(&self.contact);
         }
         Ok(theirs)
     }

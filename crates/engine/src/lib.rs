@@ -55,7 +55,7 @@ pub use vendor::NativeComm;
 pub use vendor::NativeOperation;
 pub use waiting::keeper::Keeper;
 pub use waiting::pace::Pace;
-pub use waiting::shared::{Along, GroupCall, Guard, Moment, Policy, Shared, Until};
+pub use waiting::shared::{Along, GroupCall, Guard, Looking, Moment, Policy, Shared, Until};
 pub use waiting::waits::{Reports, Teller, Watcher};
 
 pub use isthmus_transport::sharing::{Reach, Run, SharedMemory, Sharing, Unreached};

@@ -8,7 +8,7 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use common::{Random, channel, content, memory, pattern, receiving, sending, world};
 use isthmus_datatype::raw::OwnMemory;
@@ -387,4 +387,32 @@ fn what_a_thread_waits_for_is_told_although_it_wakes_again_and_again() {
         over.store(true, Ordering::Release);
         assert_eq!((waits, waits_then), (Ok(true), Ok(false)));
     });
+}
+
+#[test]
+fn a_wait_in_a_loop_of_the_callers_own_is_told_as_others_are() {
+    for policy in policies() {
+        let both = processes(2, Options::default(), policy);
+        let (teller, heard) = mpsc::channel();
+        both[0]
+            .reports()
+            .tell_waits(Box::new(move |waits| teller.send(waits.is_some()).is_ok()));
+        let mut looking = both[0].looking();
+        let since = Instant::now();
+        let told = loop {
+            looking.look();
+            if let Ok(told) = heard.try_recv() {
+                break told;
+            }
+            assert!(since.elapsed() < Duration::from_secs(60), "nothing is told");
+            std::thread::sleep(Duration::from_millis(1));
+        };
+        assert!(told);
+        // Meanwhile others are served.
+        send(&both[1], 1, 0, 7, &pattern(1, 8));
+        assert!(heard.try_recv().is_err());
+        drop(looking);
+        assert_eq!(heard.recv(), Ok(false));
+        assert_eq!(receive(&both[0], 0, 1, 7, 8), pattern(1, 8));
+    }
 }

@@ -264,12 +264,23 @@ fn collectives(all: &Whereabouts, found: &mut Vec<String>) {
             ));
         }
         let missing: Vec<u32> = members.iter().copied().filter(|m| !there.contains_key(m)).collect();
+        if !missing.is_empty() && missing.iter().all(|&rank| waits_outside(all, rank, &there)) {
+            continue;
+        }
         if missing.is_empty() {
             found.extend(stuck(all, &there).filter(|_| operations.len() == 1));
             continue;
         }
         found.push(not_come(all, &operations, &missing));
     }
+}
+
+/// Whether a process has come to the call in which others wait for it, and waits there for what is outside of the job,
+/// as for somebody who connects.
+fn waits_outside(all: &Whereabouts, rank: u32, there: &BTreeMap<u32, Vec<&Item>>) -> bool {
+    let call = |rank| Some(&of_rank(all, rank)?.waiting.as_ref()?.call).filter(|call| !call.is_empty());
+    let alone = of_rank(all, rank).is_some_and(|process| items(process).next().is_none());
+    alone && call(rank).is_some() && there.keys().all(|&other| call(other) == call(rank))
 }
 
 /// Members of a group, and for each that has come what it waits for.

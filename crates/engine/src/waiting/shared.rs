@@ -9,9 +9,11 @@
 //! completes may be what another one sleeps for, so whoever changes something while others sleep rings the [`Bell`];
 //! the bell is silenced only when the last sleeper is awake, so nobody misses it.
 
+mod looking;
 mod messages;
 mod operations;
 
+pub use looking::Looking;
 pub use operations::{Along, GroupCall, Until};
 
 use std::cell::Cell;
@@ -347,13 +349,6 @@ impl Shared {
     /// at most, less if messages come or something from outside of MPI, which is heard.
     pub fn nap(&self, longest: Duration) {
         drop(self.sleep(self.lock(), None, Nap::News, longest));
-    }
-
-    /// For a thread that waits in a loop of its own: makes progress, and hears what has come from outside of MPI.
-    pub fn look(&self) {
-        let mut guard = self.lock();
-        guard.inner.listen();
-        guard.progress();
     }
 
     #[inline]

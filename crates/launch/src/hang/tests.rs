@@ -174,3 +174,17 @@ fn ranks_are_told_as_ranges() {
     assert_eq!(named(&[3]), "rank 3");
     assert_eq!([500, 130_000, 9_000_000].map(time), ["0 s", "2 min", "2 h"]);
 }
+
+#[test]
+fn who_waits_for_another_job_in_the_same_call_is_not_missed() {
+    let inside = || vec![collective("communicator-exchange", 3)];
+    let mut processes: Vec<Process> = (0..3).map(|r| process(r, "MPI_Comm_accept", inside())).collect();
+    processes[1] = process(1, "MPI_Comm_accept", Vec::new());
+    assert_eq!(suspicions(&all(processes.clone())), Vec::<String>::new());
+    processes[1] = process(1, "MPI_Comm_connect", Vec::new());
+    let said = suspicions(&all(processes));
+    assert!(
+        said[0].contains("rank 1 is not: rank 1 is in MPI_Comm_connect"),
+        "{said:?}"
+    );
+}
