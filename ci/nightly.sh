@@ -78,7 +78,7 @@ while [ $# -gt 0 ]; do
             for where in '' --sites; do sh "conformance/$suite/run.sh" --limit 1800 $where || bad=1; done
         done
         # Files that two jobs have open together.
-        for suite in romio hdf5; do sh "conformance/$suite/run.sh" --met --limit 1800 || bad=1; done
+        for suite in romio hdf5 pnetcdf; do sh "conformance/$suite/run.sh" --met --limit 1800 || bad=1; done
         ;;
     # The commands of the book that take longer.
     docs) ISTHMUS_TEST_DOCS=all sh ci/docs.sh || bad=1 ;;
