@@ -53,7 +53,7 @@ pub(crate) fn listen(path: &Path, events: mpsc::Sender<Event>, outbox: &Outbox) 
             };
             match listener.accept().await {
                 Ok((stream, _)) if is_same_user(&stream) => {
-                    tokio::spawn(serve(stream, (events.clone(), trace.clone()), stranger));
+                    tokio::spawn(serve(stream, events.clone(), trace.clone(), stranger));
                 }
                 Ok(_) => {}
                 // Out of descriptors, most likely: leave others time to close some.
@@ -72,7 +72,8 @@ fn is_same_user(stream: &UnixStream) -> bool {
 
 async fn serve(
     stream: UnixStream,
-    (events, trace): (mpsc::Sender<Event>, Sink),
+    events: mpsc::Sender<Event>,
+    trace: Sink,
     stranger: tokio::sync::OwnedSemaphorePermit,
 ) {
     let (reader, mut writer) = stream.into_split();

@@ -202,7 +202,7 @@ impl Subjob {
         self.processes = tokens.iter().map(|token| Process::expected(*token)).collect();
         let path = variable(start, "PATH").unwrap_or_default();
         let rendezvous = self.directories.rendezvous();
-        let underneath = Underneath::prepare((start, &path, &cache), templates, &rendezvous, tokens, events)?;
+        let underneath = Underneath::prepare(start, &path, &cache, templates, &rendezvous, tokens, events)?;
         self.underneath = Some(underneath);
         Ok(())
     }

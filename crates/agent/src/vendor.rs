@@ -105,7 +105,9 @@ impl Tools {
 impl Underneath {
     /// Finds the MPI, where `path` says, and opens the door for the guards of the processes with these tokens.
     pub(crate) fn prepare(
-        (start, path, cache): (&Start, &OsStr, &Path),
+        start: &Start,
+        path: &OsStr,
+        cache: &Path,
         mut templates: Templates,
         rendezvous: &Path,
         tokens: Vec<[u8; 16]>,

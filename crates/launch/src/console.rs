@@ -78,6 +78,13 @@ pub(crate) enum Print {
     Mark,
 }
 
+/// What is written of a job beside what the console shows.
+pub(crate) struct Written {
+    pub(crate) files: Files,
+    pub(crate) trace: Option<TraceFile>,
+    pub(crate) record: Option<Record>,
+}
+
 /// The console's thread. Output is bounded by the credit of the agents, so the queue needs no bound.
 pub(crate) struct Printer {
     queue: Option<blocking::Sender<Print>>,
@@ -88,18 +95,17 @@ pub(crate) struct Printer {
 impl Printer {
     pub(crate) fn start(
         mut console: Box<dyn Console>,
-        mut files: Files,
-        (mut trace, mut record): (Option<TraceFile>, Option<Record>),
+        mut written: Written,
         events: mpsc::UnboundedSender<Event>,
     ) -> io::Result<Self> {
         let (queue, prints) = blocking::channel();
         let (finished, done) = oneshot::channel();
         std::thread::Builder::new().name("console".to_owned()).spawn(move || {
             while let Ok(print) = prints.recv() {
-                keep(&mut record, &print);
-                perform(console.as_mut(), (&mut files, &mut trace), print, &events);
+                keep(&mut written.record, &print);
+                perform(console.as_mut(), &mut written, print, &events);
             }
-            if let Some(Err(error)) = trace.map(TraceFile::close) {
+            if let Some(Err(error)) = written.trace.map(TraceFile::close) {
                 console.notice(&format!("the trace is not whole: {error}"));
             }
             console.progress(&[]);
@@ -167,12 +173,8 @@ fn keep(record: &mut Option<Record>, print: &Print) {
     }
 }
 
-fn perform(
-    console: &mut dyn Console,
-    (files, trace): (&mut Files, &mut Option<TraceFile>),
-    print: Print,
-    events: &mpsc::UnboundedSender<Event>,
-) {
+fn perform(console: &mut dyn Console, written: &mut Written, print: Print, events: &mpsc::UnboundedSender<Event>) {
+    let Written { files, trace, .. } = written;
     match print {
         Print::Records {
             connection,

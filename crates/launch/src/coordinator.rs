@@ -24,7 +24,7 @@ mod state;
 mod stop;
 mod view;
 
-use crate::console::{Console, Printer};
+use crate::console::{Console, Printer, Written};
 use crate::control;
 use crate::credentials::Credentials;
 use crate::events::JobEvent;
@@ -36,12 +36,11 @@ use crate::paths::Crossings;
 use crate::record::Record;
 use crate::session::Session;
 use crate::trace::TraceFile;
-use crate::worlds::Worlds;
 use crate::{Options, Outcome};
 use isthmus_job::Job;
 use isthmus_wire::control::Request;
 use isthmus_wire::grid::ToAgent;
-use state::{Coordinator, TICK};
+use state::{Coordinator, Prepared, TICK};
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
@@ -64,7 +63,7 @@ pub(crate) async fn run(
     let mut session = options.session.take();
     let when = if gathered.is_empty() { When::Now } else { When::Wanted };
     let prepared = prepare(&job, &options, session.as_mut(), &sender, console, trace, when);
-    let (printer, credentials, name, crossings, meeting) = match prepared {
+    let prepared = match prepared {
         Ok(prepared) => prepared,
         Err(error) => {
             let outcome = Outcome::unstarted(&error);
@@ -75,15 +74,7 @@ pub(crate) async fn run(
     };
     let interrupts = sender.clone();
     gathered.hear_interrupts(move |signal| drop(interrupts.send(Event::Interrupt(signal))));
-    let mut coordinator = Coordinator::new(
-        (job, crossings, gathered, meeting),
-        options,
-        session,
-        name,
-        printer,
-        Worlds::new(credentials),
-        sender,
-    );
+    let mut coordinator = Coordinator::new(job, options, session, gathered, prepared, sender);
     match coordinator.shared.options.held.clone() {
         Some(held) => coordinator.take_up(&held),
         None => coordinator.start(),
@@ -92,8 +83,6 @@ pub(crate) async fn run(
     coordinator.stage_out(&mut events).await;
     coordinator.finish(&mut events).await
 }
-
-type Prepared = (Printer, Credentials, String, Crossings, Option<Meeting>);
 
 fn prepare(
     job: &Job,
@@ -129,11 +118,17 @@ fn prepare(
         Some(_) => Record::go_on(s).ok(),
         None => Record::begin(s, &subjobs).ok(),
     });
-    let printer = Printer::start(console, files, (trace, record), events.clone())?;
+    let printer = Printer::start(console, Written { files, trace, record }, events.clone())?;
     let crossings = Crossings::new(&name, job, options)?;
     let meeting = options.meet.as_deref();
     let meeting = meeting.map(|host| Meeting::begin(host, &options.ssh, options.terminal, events, when));
-    Ok((printer, credentials, name, crossings, meeting.transpose()?))
+    Ok(Prepared {
+        name,
+        printer,
+        credentials,
+        crossings,
+        meeting: meeting.transpose()?,
+    })
 }
 
 /// Makes events of the signals that this process gets.

@@ -6,6 +6,7 @@ use super::open::Asked;
 use super::stop::Stop;
 use crate::connections::Connections;
 use crate::console::Printer;
+use crate::credentials::Credentials;
 use crate::directories::Directories;
 use crate::happening::Event;
 use crate::inputs::Inputs;
@@ -110,33 +111,54 @@ pub(super) struct Coordinator {
     pub(super) beyond_meeting: BTreeSet<usize>,
 }
 
+/// What a job needs of this machine before it begins.
+pub(super) struct Prepared {
+    /// Of the job, as all of it call it.
+    pub(super) name: String,
+    pub(super) printer: Printer,
+    pub(super) credentials: Credentials,
+    pub(super) crossings: Crossings,
+    /// With jobs of others, if it may meet any.
+    pub(super) meeting: Option<Meeting>,
+}
+
+fn share(job: &Job, name: &str, gathered: Gathered, options: Options) -> Arc<Shared> {
+    Arc::new(Shared {
+        reach: reach(job),
+        job: name.to_owned(),
+        access: Arc::new(Access::new(&options.binary, &options.ssh, options.terminal).patient(options.silence)),
+        staged: SiteContents::default(),
+        directories: Directories::default(),
+        gathered,
+        examine: false,
+        planned: job.subjobs().len(),
+        goes_on: goes_on(job),
+        options,
+    })
+}
+
 impl Coordinator {
     pub(super) fn new(
-        (job, crossings, gathered, meeting): (Job, Crossings, Gathered, Option<Meeting>),
+        job: Job,
         options: Options,
         session: Option<Session>,
-        name: String,
-        printer: Printer,
-        worlds: Worlds,
+        gathered: Gathered,
+        prepared: Prepared,
         events: mpsc::UnboundedSender<Event>,
     ) -> Self {
+        let Prepared {
+            name,
+            printer,
+            credentials,
+            crossings,
+            meeting,
+        } = prepared;
         let watch = Watch {
             patience: options.patience,
             limit: options.limit,
             answers: options.terminal || session.as_ref().is_some_and(Session::is_kept),
         };
-        let shared = Arc::new(Shared {
-            reach: reach(&job),
-            job: name.clone(),
-            access: Arc::new(Access::new(&options.binary, &options.ssh, options.terminal).patient(options.silence)),
-            staged: SiteContents::default(),
-            directories: Directories::default(),
-            gathered,
-            examine: false,
-            planned: job.subjobs().len(),
-            goes_on: goes_on(&job),
-            options,
-        });
+        let shared = share(&job, &name, gathered, options);
         let options = &shared.options;
         let inputs = Inputs::new(options.input);
         let hook = events.clone();
@@ -172,7 +194,7 @@ impl Coordinator {
             leaders: super::leaders::Leaders::default(),
             added: super::added::Added::default(),
             spawned: 0,
-            worlds,
+            worlds: Worlds::new(credentials),
             waits: Waits::default(),
             clocks: Clocks::default(),
             unread: false,

@@ -7,7 +7,7 @@ use super::entering::{all_begin, enter, gone, nonsense, over, turned_away};
 use super::waiting::{self, standing};
 use super::ways::{Becomes, Ways};
 use crate::claims::MOST_OUTPUT;
-use crate::console::{Print, Printer};
+use crate::console::{Print, Printer, Written};
 use crate::directories::Directories;
 use crate::emptying::{self, Tell};
 use crate::happening::{Event, SiteEvent};
@@ -169,7 +169,12 @@ impl Joined {
         }
         let name = one.job.strip_prefix("isthmus-").unwrap_or(&one.job);
         let files = Files::new(name, &options.directory, options.output.clone(), &subjobs);
-        let printer = Printer::start(console, files, (trace, None), events.clone()).map_err(cannot)?;
+        let written = Written {
+            files,
+            trace,
+            record: None,
+        };
+        let printer = Printer::start(console, written, events.clone()).map_err(cannot)?;
         options.silence = Duration::from_secs(u64::from(one.silence));
         let mut inputs = Inputs::new(options.input);
         let firsts: Vec<u32> = begins.iter().map(|begin| begin.first).collect();
