@@ -125,3 +125,29 @@ pub(crate) fn world(
         notice,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use isthmus_job::{Program, sites};
+
+    #[test]
+    fn two_worlds_of_one_job_have_different_names_and_authorities() {
+        let specs = [sites::SiteSpec::parse("home:1").expect("a site")];
+        let job = sites::job_of_sites(&specs, None, &sites::template(Program::one("x"), vec![])).expect("a job");
+        let links = || JobLinks::new(&job, &["here".to_owned()], &LinkOptions::default()).0;
+        let mut worlds = Worlds::new(Credentials::new("isthmus-1", true).expect("a key"));
+        let mut seen: Vec<(String, Vec<u8>)> = Vec::new();
+        for _ in 0..3 {
+            let (name, credentials) = worlds.prepare("isthmus-1", true).expect("a world");
+            let world = (name, credentials.authority());
+            assert!(
+                seen.iter().all(|(name, key)| *name != world.0 && *key != world.1),
+                "{}",
+                world.0
+            );
+            seen.push(world);
+            worlds.begin(links());
+        }
+    }
+}
