@@ -83,8 +83,6 @@ pub struct Comm {
     bond: Option<Box<Bond>>,
     /// Known until its context is free.
     registration: Registration,
-    /// What the losses that the program has acknowledged on it are remembered by, if there are any: they end with it.
-    pub(crate) acknowledged: OnceLock<Arc<()>>,
     /// Frees the context in the end.
     _lease: Option<Lease>,
     /// Gives the slab back in the end.
@@ -190,7 +188,6 @@ fn among(members: Members, group: Group, rank: u32, context: Context, name: &str
         joined: None,
         bond: None,
         registration: Registration::default(),
-        acknowledged: OnceLock::new(),
         _lease: None,
         _slab: None,
     }

@@ -24,6 +24,8 @@ struct Given {
     name: Mutex<String>,
     attributes: Cache,
     buffer: Attachment,
+    /// What the losses are remembered by that it has acknowledged.
+    acknowledged: Arc<()>,
 }
 
 fn locked<T>(what: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -84,6 +86,11 @@ impl UserState {
     /// Where a buffer of buffered mode can be attached.
     pub fn buffer(&self) -> &Attachment {
         &self.given().buffer
+    }
+
+    /// What losses are remembered by that the program has acknowledged on the communicator: they end with it.
+    pub(crate) fn acknowledged(&self) -> &Arc<()> {
+        &self.given().acknowledged
     }
 
     /// Where the session that it comes from can have one attached; `None`: it comes from MPI_COMM_WORLD or

@@ -75,8 +75,7 @@ pub fn acknowledge_failed(world: &World, comm: &Comm, most: usize) -> usize {
     let failed = failed(world, comm);
     let mut engine = world.engine().lock();
     if let Some((_, at)) = failed.get(..most.min(failed.len())).and_then(<[_]>::last) {
-        let communicator = comm.acknowledged.get_or_init(Arc::default);
-        acknowledge(&mut engine.core, comm.context(), communicator, *at);
+        acknowledge(&mut engine.core, comm.context(), comm.user().acknowledged(), *at);
     }
     let known = acknowledged(&engine.core, comm.context());
     failed.iter().take_while(|(_, at)| *at <= known).count()
