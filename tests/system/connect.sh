@@ -7,6 +7,16 @@ for tool in isthmus mpicc; do command -v $tool >/dev/null 2>&1 || skip "no $tool
 mpicc -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -pthread -I"$top/tests/c" "$top/tests/c/connect.c" -o connect || fail "mpicc connect.c"
 mpicc -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -I"$top/tests/c" "$top/tests/system/parted.c" -o parted || fail "mpicc parted.c"
 
+# seen JOB LINE PROCESS: waits until isthmus where shows such a line of the job, as long as the process lives; its output is in where.
+seen() {
+    tries=0
+    until isthmus where "$1" >where 2>where.err && grep -q "^$2" where; do
+        tries=$((tries + 1))
+        kill -0 "$3" 2>/dev/null && [ $tries -lt 600 ] || return 1
+        sleep 0.1
+    done
+}
+
 # Two commands at once, which must both end well.
 both() {
     name=$1 server=$2 client=$3
@@ -70,12 +80,7 @@ grep '"cat":"spawn"' spawned.json | grep -q '"has spawned ranks 1-2 at home+1".*
 rm -f port
 timeout 200 isthmus run --name "waits-$$" --trace waits.json -n 2 ./connect server port 1 >waits.server 2>&1 </dev/null &
 job=$!
-tries=0
-until isthmus where "waits-$$" >where 2>where.err && grep -q "^rank 1: in MPI_Comm_accept for" where; do
-    tries=$((tries + 1))
-    kill -0 $job 2>/dev/null && [ $tries -lt 600 ] || fail "who waits for others to connect: $(cat where where.err waits.server)"
-    sleep 0.1
-done
+seen "waits-$$" "rank 1: in MPI_Comm_accept for" $job || fail "who waits for others to connect: $(cat where where.err waits.server)"
 ! grep suspicion where || fail "waiting for others to connect is suspected"
 timeout 100 isthmus run -n 1 ./connect client port 1 >waits.client 2>&1 </dev/null || fail "a client: $(cat waits.client waits.server)"
 wait $job || fail "a server: $(cat waits.server)"
@@ -92,12 +97,7 @@ job=$!
 timeout 200 isthmus run --name "visits-$$" -n 1 ./parted client port seen >killed.client 2>&1 </dev/null &
 client=$!
 connected='connected: rank 0 with 1 process at home (..*)$'
-tries=0
-until isthmus where "visits-$$" >where 2>where.err && grep -q "^$connected" where; do
-    tries=$((tries + 1))
-    kill -0 $client 2>/dev/null && [ $tries -lt 600 ] || fail "where: $(cat where where.err killed.server killed.client)"
-    sleep 0.1
-done
+seen "visits-$$" "$connected" $client || fail "where: $(cat where where.err killed.server killed.client)"
 isthmus ps --long >ps && grep -q "^  $connected" ps || fail "ps --long: $(cat ps)"
 isthmus top --once --interval 0.5 "visits-$$" >top && grep -q "^$connected" top || fail "top: $(cat top)"
 isthmus where --json "visits-$$" >where.json && isthmus ps --json >ps.json && isthmus top --once --interval 0.5 --json "visits-$$" >top.json || fail "the JSON"
