@@ -5,13 +5,13 @@
 use std::os::fd::BorrowedFd;
 use std::time::Instant;
 
-use isthmus_datatype::raw::{OwnMemory, ReadMemory, WriteMemory};
+use isthmus_datatype::raw::OwnMemory;
 use isthmus_engine::{
     Binding, Channel, Context, Engine, Members, Mode, Policy, ReceiveBuffer, SendBuffer, Setup, Shared, Special,
 };
 use isthmus_lock::{Lock, OneAtATime};
 use isthmus_schedule::step::{Action, After, Buffer, Plan, Slice, Step};
-use isthmus_transport::{Lent, Limits, Peer, Processes, SendError, Sink, Transport};
+use isthmus_transport::{Limits, Peer, Processes, SendError, Sink, Transport};
 use isthmus_wire::frame::{Header, Kind};
 
 /// Gives every frame back as if peer 1 had sent it.
@@ -48,18 +48,6 @@ impl Transport for Echo {
         self.payload[..payload.len()].copy_from_slice(payload);
         self.full = true;
         Ok(())
-    }
-    fn send_bulk(&mut self, _: Peer, _: u64, _: Lent<ReadMemory>, _: u64, _: u32, _: u64) -> Result<(), SendError> {
-        Err(SendError::WouldBlock)
-    }
-    fn expect(&mut self, _: Peer, _: u64, _: Lent<WriteMemory>, _: u64) -> bool {
-        false
-    }
-    fn handle(&mut self, _: Peer, _: ReadMemory, _: u64) -> Vec<u8> {
-        Vec::new()
-    }
-    fn pull(&mut self, _: Peer, _: &[u8], _: u64, _: WriteMemory, _: u64) -> Result<bool, SendError> {
-        Ok(false)
     }
     fn poll(&mut self, sink: &mut dyn Sink) -> bool {
         if let Some(credit) = self.credit.take() {

@@ -7,9 +7,8 @@ use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex};
 
 use common::store::{FLUSH, Store, at};
-use isthmus_datatype::raw::{ReadMemory, WriteMemory};
 use isthmus_engine::{Engine, Peer, Port, Setup};
-use isthmus_transport::{Lent, Limits, Processes, SendError, Sink, Transport};
+use isthmus_transport::{Limits, Processes, SendError, Sink, Transport};
 use isthmus_wire::frame::{Header, Kind, protocol};
 
 /// What a transport is told, in order.
@@ -52,18 +51,6 @@ impl Transport for Listening {
     fn send(&mut self, peer: Peer, _: &Header, _: &[u8]) -> Result<(), SendError> {
         self.hears(Send(peer.index() as u32));
         Ok(())
-    }
-    fn send_bulk(&mut self, _: Peer, _: u64, _: Lent<ReadMemory>, _: u64, _: u32, _: u64) -> Result<(), SendError> {
-        Err(SendError::WouldBlock)
-    }
-    fn expect(&mut self, _: Peer, _: u64, _: Lent<WriteMemory>, _: u64) -> bool {
-        false
-    }
-    fn handle(&mut self, _: Peer, _: ReadMemory, _: u64) -> Vec<u8> {
-        Vec::new()
-    }
-    fn pull(&mut self, _: Peer, _: &[u8], _: u64, _: WriteMemory, _: u64) -> Result<bool, SendError> {
-        Ok(false)
     }
     fn poll(&mut self, _: &mut dyn Sink) -> bool {
         false

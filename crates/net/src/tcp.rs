@@ -432,14 +432,6 @@ impl Transport for TcpTransport {
         true
     }
 
-    fn handle(&mut self, _: Peer, _: ReadMemory, _: u64) -> Vec<u8> {
-        Vec::new()
-    }
-
-    fn pull(&mut self, _: Peer, _: &[u8], _: u64, _: WriteMemory, _: u64) -> Result<bool, SendError> {
-        Ok(false)
-    }
-
     fn poll(&mut self, sink: &mut dyn Sink) -> bool {
         let mut any = self.plain_events(sink);
         any |= if self.open.len() <= FEW && self.open.iter().all(|at| self.channels[*at].came < SEVERAL_PACKETS) {

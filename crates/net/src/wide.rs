@@ -272,14 +272,6 @@ impl Transport for WideTransport {
         true
     }
 
-    fn handle(&mut self, _: Peer, _: ReadMemory, _: u64) -> Vec<u8> {
-        Vec::new()
-    }
-
-    fn pull(&mut self, _: Peer, _: &[u8], _: u64, _: WriteMemory, _: u64) -> Result<bool, SendError> {
-        Ok(false)
-    }
-
     fn poll(&mut self, sink: &mut dyn Sink) -> bool {
         self.look();
         if !self.handle.link.arrived.load(Ordering::Acquire) {

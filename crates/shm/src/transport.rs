@@ -413,10 +413,6 @@ impl Transport for ShmTransport {
         )))
     }
 
-    fn expect(&mut self, _: Peer, _: u64, _: Lent<WriteMemory>, _: u64) -> bool {
-        false
-    }
-
     fn handle(&mut self, peer: Peer, memory: ReadMemory, length: u64) -> Vec<u8> {
         if !self.limits(peer).pull {
             return Vec::new();

@@ -178,32 +178,40 @@ pub trait Transport: Send {
     /// either.
     fn send_bulk(
         &mut self,
-        peer: Peer,
-        token: u64,
-        memory: Lent<ReadMemory>,
-        length: u64,
-        context: u32,
-        sent_token: u64,
-    ) -> Result<(), SendError>;
+        _peer: Peer,
+        _token: u64,
+        _memory: Lent<ReadMemory>,
+        _length: u64,
+        _context: u32,
+        _sent_token: u64,
+    ) -> Result<(), SendError> {
+        Err(SendError::WouldBlock)
+    }
 
     /// Data frames with this token go to `memory` (origin + offset) without asking; after `length` bytes
     /// [`Sink::received`] is reported. Returns false if the transport does not do that; then data frames go through
     /// [`Sink::place`] or [`Sink::frame`].
-    fn expect(&mut self, peer: Peer, token: u64, memory: Lent<WriteMemory>, length: u64) -> bool;
+    fn expect(&mut self, _peer: Peer, _token: u64, _memory: Lent<WriteMemory>, _length: u64) -> bool {
+        false
+    }
 
     /// Bytes to put into the payload of an `Rts` so that the receiver can [`Transport::pull`]; empty when it cannot.
-    fn handle(&mut self, peer: Peer, memory: ReadMemory, length: u64) -> Vec<u8>;
+    fn handle(&mut self, _peer: Peer, _memory: ReadMemory, _length: u64) -> Vec<u8> {
+        Vec::new()
+    }
 
     /// Copies `memory.len()` bytes at `offset` of the sender's memory named by `handle` to here. `Ok(false)`: not
     /// possible after all (send `Cts` instead).
     fn pull(
         &mut self,
-        peer: Peer,
-        handle: &[u8],
-        offset: u64,
-        memory: WriteMemory,
-        length: u64,
-    ) -> Result<bool, SendError>;
+        _peer: Peer,
+        _handle: &[u8],
+        _offset: u64,
+        _memory: WriteMemory,
+        _length: u64,
+    ) -> Result<bool, SendError> {
+        Ok(false)
+    }
 
     /// [`Transport::pull`] of a whole message, of which the peer may do a part of the copying if it polls meanwhile.
     fn pull_together(

@@ -381,14 +381,6 @@ impl Transport for VendorTransport {
         true
     }
 
-    fn handle(&mut self, _peer: Peer, _memory: ReadMemory, _length: u64) -> Vec<u8> {
-        Vec::new()
-    }
-
-    fn pull(&mut self, _: Peer, _: &[u8], _: u64, _: WriteMemory, _: u64) -> Result<bool, SendError> {
-        Ok(false)
-    }
-
     fn poll(&mut self, sink: &mut dyn Sink) -> bool {
         if self.broken.is_none() {
             match self.progress(sink) {

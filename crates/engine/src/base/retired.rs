@@ -41,12 +41,6 @@ impl Transport for Retired {
     fn send_bulk(&mut self, _: Peer, _: u64, _: Lent<ReadMemory>, _: u64, _: u32, _: u64) -> Result<(), SendError> {
         Err(nobody())
     }
-    fn expect(&mut self, _: Peer, _: u64, _: Lent<WriteMemory>, _: u64) -> bool {
-        false
-    }
-    fn handle(&mut self, _: Peer, _: ReadMemory, _: u64) -> Vec<u8> {
-        Vec::new()
-    }
     fn pull(&mut self, _: Peer, _: &[u8], _: u64, _: WriteMemory, _: u64) -> Result<bool, SendError> {
         Err(nobody())
     }
