@@ -36,13 +36,12 @@ pub enum Kind {
     Pair(Basic, Basic),
 }
 
-/// What is known of a basic.
+/// What every operation asks of a basic.
 #[derive(Clone, Copy)]
 struct Row {
-    name: &'static str,
     kind: Kind,
-    size: usize,
-    alignment: usize,
+    size: u8,
+    alignment: u8,
 }
 
 macro_rules! basics {
@@ -66,12 +65,19 @@ macro_rules! basics {
                 }
             }
 
+            /// Name of the constant; of two names for one value the older (as MPI_Type_get_name gives it).
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name,)*
+                }
+            }
         }
 
-        /// What is known of each, at the low byte of its handle value: it is asked for with every operation.
-        const ROWS: &[Row; 256] = &{
-            let mut rows = [Row { name: "", kind: Kind::Packed, size: 0, alignment: 1 }; 256];
-            $(rows[$handle & 0xff] = Row { name: $name, kind: $kind, size: $size, alignment: $alignment };)*
+        /// One for each basic, at the low byte of its handle value. Without names, whose addresses each process would
+        /// have to fill in: so the table is shared by all processes of a node.
+        static ROWS: [Row; 256] = {
+            let mut rows = [Row { kind: Kind::Packed, size: 0, alignment: 1 }; 256];
+            $(rows[$handle & 0xff] = Row { kind: $kind, size: $size as u8, alignment: $alignment as u8 };)*
             rows
         };
     };
@@ -172,11 +178,6 @@ impl Basic {
         self as u32
     }
 
-    /// Name of the constant; of two names for one value the older (as MPI_Type_get_name gives it).
-    pub const fn name(self) -> &'static str {
-        self.row().name
-    }
-
     /// What it holds.
     #[inline]
     pub const fn kind(self) -> Kind {
@@ -186,12 +187,12 @@ impl Basic {
     /// Bytes of data (padding excluded).
     #[inline]
     pub const fn size(self) -> usize {
-        self.row().size
+        self.row().size as usize
     }
 
     /// Alignment in a C structure, bytes.
     pub const fn alignment(self) -> usize {
-        self.row().alignment
+        self.row().alignment as usize
     }
 
     /// Distance of two consecutive values in memory, bytes.
