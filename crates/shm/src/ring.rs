@@ -80,7 +80,10 @@ pub(crate) trait Memory {
     /// Counters of the ring.
     fn control(&self) -> &Control;
     /// The word of the line at `at`.
-    fn word(&self, at: usize) -> &AtomicU64;
+    ///
+    /// # Safety
+    /// `at` is below the capacity.
+    unsafe fn word(&self, at: usize) -> &AtomicU64;
     /// Makes sure that there is memory behind the data from `from`, up to where there is some, to `end`; tells up to
     /// where there is some now. Error: a number of the operating system.
     fn back(&self, from: usize, end: usize) -> Result<usize, i32>;
@@ -198,12 +201,15 @@ impl<M: Memory> Writer<M> {
         }
         // SAFETY: R1: `start .. start + need` ends at `next`, which is below the limit.
         unsafe { self.memory.write(start, header, length, fill) };
-        let word = header[0];
+        // SAFETY: a place in the ring.
+        let here = unsafe { self.memory.word(self.at) };
         if skipped > 0 {
-            self.memory.word(0).store(word, Ordering::Relaxed);
-            publish(self.memory.word(self.at), SKIP);
+            // SAFETY: every ring has a first line.
+            let first = unsafe { self.memory.word(0) };
+            first.store(header[0], Ordering::Relaxed);
+            publish(here, SKIP);
         } else {
-            publish(self.memory.word(self.at), word);
+            publish(here, header[0]);
         }
         self.at = if start + need == self.memory.capacity() {
             0
@@ -276,7 +282,9 @@ impl<M: Memory> Writer<M> {
         } else {
             self.at + ahead
         };
-        self.memory.word(at).store(0, Ordering::Relaxed);
+        // SAFETY: both are at most a ring, so what is ahead of the end is in it from the start.
+        let word = unsafe { self.memory.word(at) };
+        word.store(0, Ordering::Relaxed);
     }
 }
 
@@ -305,7 +313,9 @@ impl<M: Memory> Reader<M> {
     /// Is a record there?
     #[inline]
     pub(crate) fn ready(&self) -> bool {
-        self.memory.word(self.at).load(Ordering::Acquire) != 0
+        // SAFETY: a place in the ring.
+        let word = unsafe { self.memory.word(self.at) };
+        word.load(Ordering::Acquire) != 0
     }
 
     /// Takes one record if there is one. `payload_bytes` tells from the header how long the payload is.
@@ -315,7 +325,8 @@ impl<M: Memory> Reader<M> {
         decode: impl FnOnce(&[u8; HEADER]) -> Option<(H, u64)>,
         deliver: impl FnOnce(&H, &[u8]),
     ) -> Result<bool, Corrupt> {
-        let mut word = self.memory.word(self.at).load(Ordering::Acquire);
+        // SAFETY: a place in the ring.
+        let mut word = unsafe { self.memory.word(self.at) }.load(Ordering::Acquire);
         if word == 0 {
             return Ok(false);
         }
@@ -323,7 +334,8 @@ impl<M: Memory> Reader<M> {
         if word == SKIP {
             self.consumed += (capacity - self.at) as u64;
             self.at = 0;
-            word = self.memory.word(0).load(Ordering::Acquire);
+            // SAFETY: every ring has a first line.
+            word = unsafe { self.memory.word(0) }.load(Ordering::Acquire);
         }
         if word == 0 || word == SKIP {
             return Err(Corrupt);

@@ -123,18 +123,72 @@ impl Block {
     }
 }
 
-/// The mapped file.
+/// The mapped file, for as long as anybody has an address in it: each value that keeps one keeps this.
+struct Mapping {
+    base: *mut u8,
+    bytes: usize,
+    file: Arc<OwnedFd>,
+}
+
+// SAFETY: the mapping is not bound to a thread, and everything in it is reached through atomics or through the rings,
+// whose sides are owned by values that are `Send` for the same reason.
+unsafe impl Send for Mapping {}
+// SAFETY: nothing in it is reached through this value.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    fn new(file: Arc<OwnedFd>, path: &Path, bytes: usize) -> Result<Self, ShmError> {
+        // SAFETY: a new mapping at an address of the kernel's choice touches nothing that exists.
+        let mapped = unsafe {
+            rustix::mm::mmap(
+                std::ptr::null_mut(),
+                bytes,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::SHARED,
+                &*file,
+                0,
+            )
+        };
+        let base = mapped.map_err(|e| system("map the shared memory file", path, e))?;
+        Ok(Self {
+            base: base.cast(),
+            bytes,
+            file,
+        })
+    }
+
+    /// Makes sure that there is memory behind so many bytes of the file.
+    fn back(&self, start: u64, length: u64) -> Result<(), Errno> {
+        loop {
+            match rustix::fs::fallocate(&*self.file, FallocateFlags::empty(), start, length) {
+                // Not a memory file system: then memory is not what can run out here.
+                Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => return Ok(()),
+                Err(Errno::INTR) => {}
+                Err(e) => return Err(e),
+            }
+        }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours, and nobody has an address in it (rule 1).
+        let _ = unsafe { rustix::mm::munmap(self.base.cast(), self.bytes) };
+    }
+}
+
+/// The segment, for the one who has joined it.
 pub(crate) struct Segment {
+    /// Where the mapping begins.
     base: *mut u8,
     geometry: Geometry,
-    file: Arc<OwnedFd>,
+    mapping: Arc<Mapping>,
     path: PathBuf,
     /// The file has its path as a name until all have joined.
     named: bool,
 }
 
-// SAFETY: the mapping is not bound to a thread, and everything in it is reached through atomics or through
-// the rings, whose sides are owned by values that are `Send` for the same reason.
+// SAFETY: see `Mapping`.
 unsafe impl Send for Segment {}
 
 /// Where a slab begins; only [`Segment::slab_start`] makes it.
@@ -161,22 +215,11 @@ impl Segment {
     }
 
     fn map(file: Arc<OwnedFd>, path: &Path, geometry: Geometry, named: bool) -> Result<Self, ShmError> {
-        // SAFETY: a new mapping at an address of the kernel's choice touches nothing that exists.
-        let mapped = unsafe {
-            rustix::mm::mmap(
-                std::ptr::null_mut(),
-                geometry.total_bytes(),
-                ProtFlags::READ | ProtFlags::WRITE,
-                MapFlags::SHARED,
-                &*file,
-                0,
-            )
-        };
-        let base = mapped.map_err(|e| system("map the shared memory file", path, e))?;
+        let mapping = Arc::new(Mapping::new(file, path, geometry.total_bytes())?);
         Ok(Self {
-            base: base.cast(),
+            base: mapping.base,
             geometry,
-            file,
+            mapping,
             path: path.to_owned(),
             named,
         })
@@ -240,9 +283,12 @@ impl Segment {
         unsafe { &*block }
     }
 
-    /// The same, for who looks at it all the time. It must not be used after the segment is dropped.
+    /// The same, for who looks at it all the time.
     pub(crate) fn block_at(&self, slot: usize) -> BlockAt {
-        BlockAt(std::ptr::from_ref(self.block(slot)))
+        BlockAt {
+            block: std::ptr::from_ref(self.block(slot)),
+            _mapping: self.mapping.clone(),
+        }
     }
 
     /// The beginning of a slab of the segment.
@@ -281,16 +327,11 @@ impl Segment {
 
     /// Makes sure that there is memory behind `length` bytes at `at` of a slab.
     pub(crate) fn back_slab(&self, slab: usize, at: usize, length: usize) -> Result<(), Errno> {
-        let start = (self.geometry.slab_at(slab) + at) as u64;
-        match rustix::fs::fallocate(&*self.file, FallocateFlags::empty(), start, length as u64) {
-            // Not a memory file system: then memory is not what can run out here.
-            Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
-            Err(Errno::INTR) => self.back_slab(slab, at, length),
-            Err(e) => Err(e),
-        }
+        self.mapping
+            .back((self.geometry.slab_at(slab) + at) as u64, length as u64)
     }
 
-    /// The memory of the ring from `writer` to `reader`. It must not be used after the segment is dropped.
+    /// The memory of the ring from `writer` to `reader`.
     pub(crate) fn ring(&self, reader: usize, writer: usize) -> RingMemory {
         assert!(
             reader < self.geometry.processes() && writer < self.geometry.processes(),
@@ -302,8 +343,8 @@ impl Segment {
         RingMemory {
             control: control.cast(),
             capacity: self.geometry.data_bytes(),
-            file: std::os::fd::AsRawFd::as_raw_fd(&*self.file),
             file_offset: at as u64,
+            mapping: self.mapping.clone(),
         }
     }
 
@@ -341,17 +382,13 @@ impl Segment {
     }
 }
 
-impl Drop for Segment {
-    fn drop(&mut self) {
-        // SAFETY: the mapping is ours, and values that point into it are dropped before it (rule 1).
-        let _ = unsafe { rustix::mm::munmap(self.base.cast(), self.geometry.total_bytes()) };
-    }
+/// A block in the segment.
+pub(crate) struct BlockAt {
+    block: *const Block,
+    _mapping: Arc<Mapping>,
 }
 
-/// A block in the segment.
-pub(crate) struct BlockAt(*const Block);
-
-// SAFETY: see `Segment`.
+// SAFETY: see `Mapping`.
 unsafe impl Send for BlockAt {}
 
 impl Deref for BlockAt {
@@ -359,8 +396,8 @@ impl Deref for BlockAt {
 
     #[inline(always)]
     fn deref(&self) -> &Block {
-        // SAFETY: the segment outlives it (rule 1), and a block is atomics.
-        unsafe { &*self.0 }
+        // SAFETY: the mapping is there (rule 1), and a block is atomics.
+        unsafe { &*self.block }
     }
 }
 
@@ -368,11 +405,11 @@ impl Deref for BlockAt {
 pub(crate) struct RingMemory {
     control: *mut Control,
     capacity: usize,
-    file: i32,
     file_offset: u64,
+    mapping: Arc<Mapping>,
 }
 
-// SAFETY: see `Segment`.
+// SAFETY: see `Mapping`.
 unsafe impl Send for RingMemory {}
 
 impl RingMemory {
@@ -397,9 +434,9 @@ impl Memory for RingMemory {
     }
 
     #[inline]
-    fn word(&self, at: usize) -> &AtomicU64 {
+    unsafe fn word(&self, at: usize) -> &AtomicU64 {
         debug_assert!(at < self.capacity && at % LINE == 0);
-        // SAFETY: inside the data and aligned to a line. While a word can be touched by both sides it is only touched
+        // SAFETY: inside the data and aligned to a line, by the caller's promise. While a word can be touched by both sides it is only touched
         // as an atomic: as part of a payload it belongs to one side (R1).
         unsafe { &*self.data(at).cast::<AtomicU64>() }
     }
@@ -409,14 +446,7 @@ impl Memory for RingMemory {
         // Only what is new: a refused request takes back what is there but was never written.
         let from_in_file = if from == 0 { 0 } else { size_of::<Control>() + from };
         let (start, length) = (self.file_offset + from_in_file as u64, end_in_file - from_in_file);
-        // SAFETY: the segment, which owns the descriptor, outlives its rings (rule 1).
-        let file = unsafe { std::os::fd::BorrowedFd::borrow_raw(self.file) };
-        match rustix::fs::fallocate(file, FallocateFlags::empty(), start, length as u64) {
-            // Not a memory file system: then memory is not what can run out here.
-            Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => {}
-            Err(Errno::INTR) => return self.back(from, end),
-            Err(e) => return Err(e.raw_os_error()),
-        }
+        self.mapping.back(start, length as u64).map_err(Errno::raw_os_error)?;
         Ok((end_in_file - size_of::<Control>()).min(self.capacity))
     }
 

@@ -55,7 +55,7 @@ impl Memory for Arc<Lines> {
     fn control(&self) -> &Control {
         &self.control
     }
-    fn word(&self, at: usize) -> &AtomicU64 {
+    unsafe fn word(&self, at: usize) -> &AtomicU64 {
         &self.words[at / LINE]
     }
     fn back(&self, _: usize, _: usize) -> Result<usize, i32> {
@@ -298,9 +298,10 @@ impl Memory for Paged {
     fn control(&self) -> &Control {
         self.0.control()
     }
-    fn word(&self, at: usize) -> &AtomicU64 {
+    unsafe fn word(&self, at: usize) -> &AtomicU64 {
         self.check(at + 8);
-        self.0.word(at)
+        // SAFETY: the caller's promise.
+        unsafe { self.0.word(at) }
     }
     fn back(&self, from: usize, end: usize) -> Result<usize, i32> {
         assert_eq!(from, self.1.load(Ordering::Relaxed));
