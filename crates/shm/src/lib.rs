@@ -6,9 +6,9 @@
 //! written by one process and read by one other:
 //!
 //! ```text
-//!  +--------+---------+---------+-----+---------+-----+-----------+-----------+-----+-------------------+
-//!  | header | block 0 | block 1 | ... | frame 0 | ... | ring 0<-0 | ring 0<-1 | ... | ring (n-1)<-(n-1) |
-//!  +--------+---------+---------+-----+---------+-----+-----------+-----------+-----+-------------------+
+//!  +--------+---------+---------+-----+--------+-----+-----------+-----------+-----+-------------------+
+//!  | header | block 0 | block 1 | ... | slab 0 | ... | ring 0<-0 | ring 0<-1 | ... | ring (n-1)<-(n-1) |
+//!  +--------+---------+---------+-----+--------+-----+-----------+-----------+-----+-------------------+
 //! ```
 //!
 //! A ring that was never used has no memory behind it. A frame is one record in the ring of its pair; the
@@ -16,13 +16,14 @@
 //! payload where it lies. Who the receiver has to look at, and when it has to be woken, is the [`bell`]'s business.
 //! Long messages do not pass through the ring: the receiver copies them out of the sender's memory ([`pull`]), and a
 //! sender that polls meanwhile copies a part of them ([`assist`]). Collective operations need no messages: groups meet
-//! in [`frames`], with counters that say who has come and gone ([`desk`]).
+//! in [`slabs`], with counters that say who has come and gone ([`desk`]).
 //!
 //! # Access protocol
 //!
 //! All unsafe code of this room rests on these rules. "Owner" is the process with that slot.
 //!
-//! 1. The mapping lives as long as the [`ShmTransport`] that made it; addresses into it never leave the room.
+//! 1. The mapping lives as long as a value that has an address in it ([`segment`]). What leaves the room, cells of
+//!    slabs, is borrowed from the [`ShmTransport`].
 //! 2. Words that several processes touch at the same time (header counters, bells, ring words and counters) are
 //!    only touched as atomics.
 //! 3. The part of a ring between *consumed* and *written* belongs to the reader, the rest to the writer
@@ -32,8 +33,9 @@
 //!    and never again.
 //! 5. The identity of a process in its block is written by its owner before it counts itself as joined with
 //!    a release store of its state; others read it only after an acquire load of that state.
-//! 6. A cell of a frame belongs to the member that gives until it has arrived in the round, then to nobody (all may
-//!    read it) until all have left. The engine keeps the order; the counters make it visible.
+//! 6. A cell of a slab belongs to the member that gives until it has arrived in the round, then to nobody (all may
+//!    read it) until all have left. The engine keeps the order; the counters make it visible to others. In this process
+//!    nobody has a cell for writing while somebody has one at all: they are borrowed, for writing by the only one.
 //! 7. Nothing read from shared memory is trusted as an address or a length: it is checked against the
 //!    ring it came from, and a ring that fails the check is never read again. A
 //!    process of the same user can still corrupt *data*; it cannot make this one touch memory outside the segment.

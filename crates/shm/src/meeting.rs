@@ -5,7 +5,9 @@ use std::ops::Range;
 use std::sync::OnceLock;
 
 use isthmus_datatype::raw::{ReadMemory, WriteMemory};
-use isthmus_transport::meeting::{CellSize, Claim, Disagreement, ENLARGE, Meeting, OFFER, Round, Slab, Used};
+use isthmus_transport::meeting::{
+    CellSize, Claim, Disagreement, ENLARGE, Given, Giving, Meeting, OFFER, Round, Slab, Source, Used,
+};
 use isthmus_transport::{Peer, SendError};
 use rustix::io::Errno;
 
@@ -32,6 +34,29 @@ impl ShmTransport {
             };
             self.layouts.view(&self.segment, slab).arrived(next, cell).0.fetch();
         }
+    }
+
+    /// See [`Meeting::give`]. The value must not be used when this transport may be used otherwise.
+    fn cell(&mut self, slab: &Slab, round: Round, cell: u32, bytes: usize) -> Result<WriteMemory, SendError> {
+        let view = self.layouts.view(&self.segment, slab);
+        let (at, room) = view.cell(round, cell);
+        let whole = header(round.size) + bytes;
+        assert!(whole <= room, "more than the cells of a round hold");
+        let backed = match round.size {
+            CellSize::Word | CellSize::Short => Ok(()),
+            CellSize::Middle => self.slabs.back_middle(&self.segment, slab, round, cell),
+            CellSize::Long => self.slabs.back_long(&self.segment, slab, round, cell, whole),
+        };
+        backed.map_err(|error| self.no_memory(error))?;
+        match round.size {
+            CellSize::Word => view.arrived_at(round.size, at).say(bytes),
+            _ => view.length(at).store(bytes as u64, Ordering::Relaxed),
+        }
+        self.copied.cells += bytes as u64;
+        let memory = view.memory(at, whole);
+        // SAFETY: `whole` bytes inside the mapping; as long as the transport is borrowed it is there, and until this
+        // member arrives the cell is its own (rule 6).
+        Ok(unsafe { WriteMemory::new(memory.wrapping_add(header(round.size)), 0, bytes as isize) })
     }
 
     /// Wakes those who sleep at a place, after something happened there.
@@ -203,26 +228,22 @@ impl Meeting for ShmTransport {
         turns.is_free(round.number, rounds, round.size as usize, members)
     }
 
-    fn give(&mut self, slab: &Slab, round: Round, cell: u32, bytes: usize) -> Result<WriteMemory, SendError> {
-        let view = self.layouts.view(&self.segment, slab);
-        let (at, room) = view.cell(round, cell);
-        let whole = header(round.size) + bytes;
-        assert!(whole <= room, "more than the cells of a round hold");
-        let backed = match round.size {
-            CellSize::Word | CellSize::Short => Ok(()),
-            CellSize::Middle => self.slabs.back_middle(&self.segment, slab, round, cell),
-            CellSize::Long => self.slabs.back_long(&self.segment, slab, round, cell, whole),
-        };
-        backed.map_err(|error| self.no_memory(error))?;
-        match round.size {
-            CellSize::Word => view.arrived_at(round.size, at).say(bytes),
-            _ => view.length(at).store(bytes as u64, Ordering::Relaxed),
-        }
-        self.copied.cells += bytes as u64;
-        let memory = view.memory(at, whole);
-        // SAFETY: `whole` bytes inside the mapping, which outlives what the engine does with the value; until this
-        // member arrives the cell is its own (rule 6).
-        Ok(unsafe { WriteMemory::new(memory.wrapping_add(header(round.size)), 0, bytes as isize) })
+    fn give(&mut self, slab: &Slab, round: Round, cell: u32, bytes: usize) -> Result<Giving<'_>, SendError> {
+        self.cell(slab, round, cell, bytes).map(Giving::new)
+    }
+
+    fn give_from(
+        &mut self,
+        slab: &Slab,
+        from: Round,
+        round: Round,
+        cell: u32,
+        bytes: usize,
+    ) -> Result<(Source<'_>, Giving<'_>), SendError> {
+        let place = |round: Round| (round.size, round.number % rounds(round.size));
+        assert_ne!(place(from), place(round), "rounds that have the same memory");
+        let cell = self.cell(slab, round, cell, bytes)?;
+        Ok((Source::new(self, *slab, from), Giving::new(cell)))
     }
 
     fn give_at_once(
@@ -263,7 +284,7 @@ impl Meeting for ShmTransport {
         true
     }
 
-    fn given(&self, slab: &Slab, round: Round, cell: u32, bytes: usize) -> (ReadMemory, u64) {
+    fn given(&self, slab: &Slab, round: Round, cell: u32, bytes: usize) -> (Given<'_>, u64) {
         let view = self.layouts.view(&self.segment, slab);
         let (at, room) = view.cell(round, cell);
         let header = header(round.size);
@@ -274,11 +295,10 @@ impl Meeting for ShmTransport {
             // SAFETY: the cell, which was just found inside the mapping, begins with the word of its length.
             _ => unsafe { &*memory.cast::<AtomicU64>() }.load(Ordering::Relaxed) & !MARK,
         };
-        // SAFETY: inside the mapping; nobody writes the cell until this member has left the round (rule 6).
-        (
-            unsafe { ReadMemory::new(memory.wrapping_add(header), 0, bytes as isize) },
-            said,
-        )
+        // SAFETY: inside the mapping, which is there as long as the transport is borrowed; nobody writes the cell until
+        // this member has left the round (rule 6).
+        let memory = unsafe { ReadMemory::new(memory.wrapping_add(header), 0, bytes as isize) };
+        (Given::new(memory), said)
     }
 
     fn mark(&mut self, slab: &Slab, round: Round, cell: u32) {

@@ -19,12 +19,47 @@
 //! ([`Meeting::fetch`]), or to which they write ([`Meeting::store`]), for as long as they have agreed on. Who cannot
 //! wait for that [withdraws](Meeting::withdraw).
 //!
+//! Cells are borrowed, so nobody has one when this process may have left the round, or when the memory is gone:
+//!
+//! ```compile_fail,E0499
+//! # use isthmus_transport::meeting::{Meeting, Round, Slab};
+//! fn late(meeting: &mut dyn Meeting, slab: &Slab, round: Round) {
+//!     let mut cell = meeting.give(slab, round, 0, 8).expect("memory");
+//!     meeting.arrive(slab, round, 0..1);
+//!     cell.write(0, &[1; 8]); // others are reading it
+//! }
+//! ```
+//! ```compile_fail,E0502
+//! # use isthmus_transport::meeting::{Meeting, Round, Slab};
+//! fn late(meeting: &mut dyn Meeting, slab: &Slab, round: Round) -> [u8; 8] {
+//!     let ((given, _), mut bytes) = (meeting.given(slab, round, 0, 8), [0; 8]);
+//!     meeting.leave(slab, round);
+//!     given.read(0, &mut bytes); // others may be writing it
+//!     bytes
+//! }
+//! ```
+//! In the other order both compile:
+//!
+//! ```
+//! # use isthmus_transport::meeting::{Meeting, Round, Slab};
+//! fn in_time(meeting: &mut dyn Meeting, slab: &Slab, rounds: [Round; 2]) -> [u8; 8] {
+//!     let mut cell = meeting.give(slab, rounds[0], 0, 8).expect("memory");
+//!     cell.write(0, &[1; 8]);
+//!     meeting.arrive(slab, rounds[0], 0..1);
+//!     let ((given, _), mut bytes) = (meeting.given(slab, rounds[1], 0, 8), [0; 8]);
+//!     given.read(0, &mut bytes);
+//!     meeting.leave(slab, rounds[1]);
+//!     bytes
+//! }
+//! ```
+//!
 //! A group's operations at a place are its *steps*, counted from 0. Each member notes what it takes each step for: if
 //! they do not agree, some may wait for what never comes, and [`Meeting::disagreements`] say so.
 //!
 //! Nothing blocks. Somebody who waits for a round and wants to sleep calls [`Meeting::watch`] after
 //! [`Transport::arm`](crate::Transport::arm) and looks once more; whoever makes a round go on after that wakes it.
 
+use std::marker::PhantomData;
 use std::ops::Range;
 
 use isthmus_datatype::raw::{ReadMemory, WriteMemory};
@@ -117,6 +152,110 @@ pub enum Disagreement {
 /// Bytes of an [offer](Meeting::offer).
 pub const OFFER: usize = 16;
 
+/// A cell that this member is about to write. Nothing else can be done with the memory of groups meanwhile, so the cell
+/// is this member's for as long as there is such a value.
+#[derive(Debug)]
+pub struct Giving<'a> {
+    memory: WriteMemory,
+    lent: PhantomData<&'a mut ()>,
+}
+
+impl Giving<'_> {
+    /// For transports.
+    #[inline]
+    pub fn new(memory: WriteMemory) -> Self {
+        let lent = PhantomData;
+        Self { memory, lent }
+    }
+
+    /// As [`WriteMemory::write`].
+    #[inline]
+    pub fn write(&mut self, at: isize, data: &[u8]) {
+        self.memory.write(at, data);
+    }
+
+    /// As [`WriteMemory::copy`].
+    #[inline]
+    pub fn copy(&mut self, at: isize, source: &ReadMemory, from: isize, length: usize) {
+        self.memory.copy(at, source, from, length);
+    }
+
+    /// As [`WriteMemory::with_mut`].
+    #[inline]
+    pub fn with_mut<R>(&mut self, at: isize, length: usize, change: impl FnOnce(&mut [u8]) -> R) -> R {
+        self.memory.with_mut(at, length, change)
+    }
+}
+
+/// What a member has given. Meanwhile this process cannot leave the round, so nobody writes there.
+#[derive(Debug)]
+pub struct Given<'a> {
+    memory: ReadMemory,
+    lent: PhantomData<&'a ()>,
+}
+
+impl Given<'_> {
+    /// For transports, and for what a member would give itself.
+    #[inline]
+    pub fn new(memory: ReadMemory) -> Self {
+        let lent = PhantomData;
+        Self { memory, lent }
+    }
+
+    /// As [`ReadMemory::part`].
+    #[inline]
+    #[must_use]
+    pub fn part(&self, at: isize, length: usize) -> Self {
+        Self::new(self.memory.part(at, length))
+    }
+
+    /// As [`ReadMemory::read`].
+    #[inline]
+    pub fn read(&self, at: isize, out: &mut [u8]) {
+        self.memory.read(at, out);
+    }
+
+    /// As [`ReadMemory::with`].
+    #[inline(always)]
+    pub fn with<R>(&self, at: isize, length: usize, look: impl FnOnce(&[u8]) -> R) -> R {
+        self.memory.with(at, length, look)
+    }
+
+    /// As [`WriteMemory::copy`]: to the beginning of other memory, or somewhere in it.
+    #[inline]
+    pub fn copy_to(&self, from: isize, to: &mut WriteMemory, at: isize, length: usize) {
+        to.copy(at, &self.memory, from, length);
+    }
+
+    /// As [`WriteMemory::combine`], with this as the operand.
+    #[inline]
+    pub fn combine_into(&self, length: usize, result: &mut WriteMemory, change: impl FnOnce(&[u8], &mut [u8])) {
+        result.combine(length, &self.memory, change);
+    }
+}
+
+/// What members have given in a round.
+#[derive(Clone, Copy)]
+pub struct Source<'a> {
+    meeting: &'a dyn Meeting,
+    slab: Slab,
+    round: Round,
+}
+
+impl<'a> Source<'a> {
+    /// A round in a slab.
+    #[inline]
+    pub fn new(meeting: &'a dyn Meeting, slab: Slab, round: Round) -> Self {
+        Self { meeting, slab, round }
+    }
+
+    /// See [`Meeting::given`].
+    #[inline]
+    pub fn given(&self, cell: u32, bytes: usize) -> (Given<'a>, u64) {
+        self.meeting.given(&self.slab, self.round, cell, bytes)
+    }
+}
+
 /// Shared memory of groups. See the module.
 pub trait Meeting {
     /// Whether this process meets this one there: messages between them may go another way. Everybody is near to
@@ -154,8 +293,19 @@ pub trait Meeting {
     fn is_free(&mut self, slab: &Slab, round: Round) -> bool;
 
     /// A cell for `bytes` that this member is about to write, its own or, if it is the only giver, any; fails if there
-    /// is no memory. The value is good until this member has arrived.
-    fn give(&mut self, slab: &Slab, round: Round, cell: u32, bytes: usize) -> Result<WriteMemory, SendError>;
+    /// is no memory.
+    fn give(&mut self, slab: &Slab, round: Round, cell: u32, bytes: usize) -> Result<Giving<'_>, SendError>;
+
+    /// The same for a member that looks at what others have given in the round `from` meanwhile. The two rounds must
+    /// have memory of their own.
+    fn give_from(
+        &mut self,
+        slab: &Slab,
+        from: Round,
+        round: Round,
+        cell: u32,
+        bytes: usize,
+    ) -> Result<(Source<'_>, Giving<'_>), SendError>;
 
     /// In a round of words or a short one, at once what takes several calls else: if this member may give, it gives
     /// this and has arrived, and `leaves`: it has left, because it takes nothing. False: it must come again. Not more
@@ -171,7 +321,7 @@ pub trait Meeting {
     ) -> bool;
 
     /// What a member who has arrived has given: up to `bytes`, and how many it said that it gives.
-    fn given(&self, slab: &Slab, round: Round, cell: u32, bytes: usize) -> (ReadMemory, u64);
+    fn given(&self, slab: &Slab, round: Round, cell: u32, bytes: usize) -> (Given<'_>, u64);
 
     /// Marks a cell that this member is giving: what that means is the callers' affair. The mark goes with the round.
     /// Not in rounds of words.

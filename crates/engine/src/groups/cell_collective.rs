@@ -13,12 +13,11 @@
 
 use std::time::{Duration, Instant};
 
-use isthmus_datatype::raw::{ReadMemory, WriteMemory};
 use isthmus_protocol::matching::Context;
 use isthmus_protocol::ways::Turn;
 use isthmus_schedule::Operation as What;
 use isthmus_schedule::step::Together;
-use isthmus_transport::meeting::{CellSize, Claim, Meeting, Round, Slab};
+use isthmus_transport::meeting::{CellSize, Claim, Given, Giving, Meeting, Round, Slab, Source};
 
 use crate::base::binding::{BoundBuffer, Sides};
 pub(crate) use crate::base::mistake::{no_memory, wrong_length};
@@ -396,7 +395,7 @@ impl CellCollective {
         let slab = self.slab;
         if let Some((buffer, at)) = &self.give {
             let bytes = length as usize;
-            let copy = |from: u64, cell: &mut WriteMemory, to: usize| {
+            let copy = |from: u64, cell: &mut Giving<'_>, to: usize| {
                 cell.with_mut(to as isize, bytes, |cell| buffer.read(at + from, cell))
             };
             match self.what {
@@ -452,9 +451,11 @@ impl CellCollective {
         let (_, length) = self.range(self.middle);
         let (from, to) = (self.round(self.middle, false), self.round(self.middle, true));
         let (slab, (at, bytes)) = (self.slab, self.share(self.slab.me, length));
-        let mut cell = meeting.give(&slab, to, slab.me, bytes as usize).map_err(no_memory)?;
+        let (source, mut cell) = meeting
+            .give_from(&slab, from, to, slab.me, bytes as usize)
+            .map_err(no_memory)?;
         cell.with_mut(0, bytes as usize, |result| {
-            self.combine(meeting, from, length, (at, bytes), result)
+            self.combine(&source, length, (at, bytes), result)
         })?;
         self.mark(meeting, to, slab.me);
         self.middle += 1;
@@ -466,8 +467,7 @@ impl CellCollective {
     /// Combines bytes `at .. at + bytes` of all contributions to a piece of `length` bytes.
     fn combine(
         &mut self,
-        meeting: &dyn Meeting,
-        round: Round,
+        source: &Source<'_>,
         length: u64,
         (at, bytes): (u64, u64),
         result: &mut [u8],
@@ -481,7 +481,7 @@ impl CellCollective {
             });
         };
         for member in contributors(self.what, &self.slab) {
-            let Some(cell) = self.expected(meeting, round, member, length) else {
+            let Some(cell) = self.expected(source, member, length) else {
                 continue;
             };
             if member == 0 {
@@ -497,16 +497,10 @@ impl CellCollective {
     }
 
     /// What a member has given, if it is as long as it must be.
-    pub(super) fn expected(
-        &mut self,
-        meeting: &dyn Meeting,
-        round: Round,
-        member: u32,
-        length: u64,
-    ) -> Option<ReadMemory> {
-        let (memory, said) = meeting.given(&self.slab, round, member, length as usize);
+    pub(super) fn expected<'a>(&mut self, source: &Source<'a>, member: u32, length: u64) -> Option<Given<'a>> {
+        let (given, said) = source.given(member, length as usize);
         if said == length {
-            return Some(memory);
+            return Some(given);
         }
         let member = self.rank_of(member);
         self.mistake.get_or_insert_with(|| wrong_length(member, said, length));
@@ -518,6 +512,7 @@ impl CellCollective {
         let (from, length) = self.range(piece);
         let (round, slab) = (self.round(piece, true), self.slab);
         if let Some((buffer, at)) = self.take.clone().filter(|_| self.takes()) {
+            let source = Source::new(meeting, slab, round);
             let at = at + from;
             let past = match self.what {
                 // Who takes decides.
@@ -531,18 +526,18 @@ impl CellCollective {
                     };
                     let mut memory = buffer.whole(at, length).ok_or(outside)?;
                     if what == What::ReduceScatterBlock {
-                        parts::combine(self, meeting, piece, &mut memory)?;
+                        parts::combine(self, &source, piece, &mut memory)?;
                     } else {
                         memory.with_mut(0, length as usize, |result| {
-                            self.combine(meeting, round, length, (0, length), result)
+                            self.combine(&source, length, (0, length), result)
                         })?;
                     }
                 }
                 What::Reduce | What::Allreduce => {
                     for member in 0..slab.members {
                         let (start, bytes) = self.share(member, length);
-                        if let Some(cell) = self.expected(meeting, round, member, bytes) {
-                            put(&buffer, at + start, &cell.part(0, bytes as usize), past);
+                        if let Some(cell) = self.expected(&source, member, bytes) {
+                            put(&buffer, at + start, &cell, (0, bytes), past);
                         }
                     }
                 }
@@ -551,9 +546,9 @@ impl CellCollective {
                         if parts::is_there(self, member) {
                             continue;
                         }
-                        if let Some(cell) = self.expected(meeting, round, member, length) {
+                        if let Some(cell) = self.expected(&source, member, length) {
                             let at = at + u64::from(member) * self.block;
-                            put(&buffer, at, &cell.part(0, length as usize), past);
+                            put(&buffer, at, &cell, (0, length), past);
                         }
                     }
                     if self.what == What::Gather {
@@ -563,10 +558,10 @@ impl CellCollective {
                 What::Alltoall => {
                     let all = length * u64::from(slab.members - 1);
                     for member in (0..slab.members).filter(|&member| member != slab.me) {
-                        if let Some(cell) = self.expected(meeting, round, member, all) {
+                        if let Some(cell) = self.expected(&source, member, all) {
                             let at = at + u64::from(member) * self.block;
                             let mine = u64::from(place_among_others(slab.me, member)) * length;
-                            put(&buffer, at, &cell.part(mine as isize, length as usize), past);
+                            put(&buffer, at, &cell, (mine, length), past);
                         }
                     }
                     let own = u64::from(slab.me) * self.block;
@@ -574,8 +569,8 @@ impl CellCollective {
                 }
                 _ => {
                     let cell = if self.what == What::Scatter { slab.me } else { 0 };
-                    if let Some(cell) = self.expected(meeting, round, cell, length) {
-                        put(&buffer, at, &cell.part(0, length as usize), past);
+                    if let Some(cell) = self.expected(&source, cell, length) {
+                        put(&buffer, at, &cell, (0, length), past);
                     }
                 }
             }
@@ -586,10 +581,9 @@ impl CellCollective {
     }
 }
 
-/// Puts a part of the result, which is all of this memory, in its place.
-fn put(buffer: &BoundBuffer, at: u64, part: &ReadMemory, past: bool) {
-    let (_, length) = part.window();
-    part.with(0, length as usize, |data| match past {
+/// Puts a part of the result, so many bytes that were given, in its place.
+fn put(buffer: &BoundBuffer, at: u64, given: &Given<'_>, (from, bytes): (u64, u64), past: bool) {
+    given.with(from as isize, bytes as usize, |data| match past {
         true => buffer.write_past_caches(at, data),
         false => buffer.write(at, data),
     });

@@ -4,6 +4,7 @@
 
 use isthmus_datatype::raw::{ReadMemory, WriteMemory};
 use isthmus_schedule::Operation as What;
+use isthmus_transport::meeting::{Given, Giving};
 
 use crate::base::binding::{Binding, Blocks, BoundBuffer, Reducer, Unit};
 use crate::base::block::Block;
@@ -63,11 +64,11 @@ pub(crate) trait Data {
     /// Bytes of the longest one, where each lies in one piece. `None`: that is not known.
     fn longest(&self) -> Option<u64>;
     /// Copies a block to where it goes in a cell.
-    fn fill(&self, side: Side, block: u32, cell: &mut WriteMemory, at: usize);
+    fn fill(&self, side: Side, block: u32, cell: &mut Giving<'_>, at: usize);
     /// A block of so many bytes, if it lies in one piece.
     fn whole(&self, side: Side, block: u32, bytes: u64) -> Option<ReadMemory>;
     /// Replaces the first bytes of a block of the receive buffer.
-    fn put(&self, block: u32, data: &ReadMemory, bytes: usize);
+    fn put(&self, block: u32, data: &Given<'_>, bytes: usize);
     /// The first bytes of the receive buffer, if they lie in one piece.
     fn result(&self, bytes: usize) -> Option<WriteMemory>;
     /// Copies as many bytes of what this member sends itself to where it receives them.
@@ -101,7 +102,7 @@ impl<P: Pieces> Data for &P {
     }
 
     #[inline]
-    fn fill(&self, side: Side, block: u32, cell: &mut WriteMemory, at: usize) {
+    fn fill(&self, side: Side, block: u32, cell: &mut Giving<'_>, at: usize) {
         let memory = match side {
             Side::Send => self.send(block),
             Side::Receive => self.receive(block).reading(),
@@ -111,8 +112,8 @@ impl<P: Pieces> Data for &P {
     }
 
     #[inline]
-    fn put(&self, block: u32, data: &ReadMemory, bytes: usize) {
-        self.receive(block).copy(0, data, 0, bytes);
+    fn put(&self, block: u32, data: &Given<'_>, bytes: usize) {
+        data.copy_to(0, &mut self.receive(block), 0, bytes);
     }
 
     fn result(&self, bytes: usize) -> Option<WriteMemory> {
@@ -220,7 +221,7 @@ impl Data for Bound {
         None
     }
 
-    fn fill(&self, side: Side, index: u32, cell: &mut WriteMemory, at: usize) {
+    fn fill(&self, side: Side, index: u32, cell: &mut Giving<'_>, at: usize) {
         let buffer = self.side(side);
         let (from, length) = block(buffer, index);
         match buffer.readable(from, length) {
@@ -234,7 +235,7 @@ impl Data for Bound {
         buffer.readable(block(buffer, index).0, bytes)
     }
 
-    fn put(&self, index: u32, data: &ReadMemory, bytes: usize) {
+    fn put(&self, index: u32, data: &Given<'_>, bytes: usize) {
         data.with(0, bytes, |data| self.receive.write(block(&self.receive, index).0, data));
     }
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use isthmus_datatype::raw::WriteMemory;
 use isthmus_schedule::Operation as What;
-use isthmus_transport::meeting::Meeting;
+use isthmus_transport::meeting::{Given, Source};
 
 use crate::EngineError;
 use crate::groups::CellCollective;
@@ -41,11 +41,11 @@ pub(super) fn is_there(meet: &CellCollective, member: u32) -> bool {
 /// Combines what all give a member of a piece, in their order.
 pub(super) fn combine(
     meet: &mut CellCollective,
-    meeting: &dyn Meeting,
+    source: &Source<'_>,
     piece: u64,
     result: &mut WriteMemory,
 ) -> Result<(), EngineError> {
-    let ((from, bytes), round, slab) = (meet.range(piece), meet.round(piece, true), *meet.slab());
+    let ((from, bytes), slab) = (meet.range(piece), *meet.slab());
     let own = meet.give.as_ref();
     let own = own.and_then(|(give, at)| give.readable(at + u64::from(slab.me) * meet.block + from, bytes));
     let (Some(reducer), Some(own)) = (meet.reducer.clone(), own) else {
@@ -56,17 +56,17 @@ pub(super) fn combine(
     let (all, elements) = (bytes * u64::from(slab.members - 1), bytes / meet.unit);
     for member in 0..slab.members {
         let part = match member == slab.me {
-            true => Some(own.clone()),
-            false => meet.expected(meeting, round, member, all).map(|cell| {
+            true => Some(Given::new(own.clone())),
+            false => meet.expected(source, member, all).map(|cell| {
                 let place = u64::from(place_among_others(slab.me, member)) * bytes;
                 cell.part(place as isize, bytes as usize)
             }),
         };
         let Some(part) = part else { continue };
         if member == 0 {
-            result.copy(0, &part, 0, bytes as usize);
+            part.copy_to(0, result, 0, bytes as usize);
         } else {
-            result.combine(bytes as usize, &part, |part, result| {
+            part.combine_into(bytes as usize, result, |part, result| {
                 reducer(part, result, elements, false)
             });
         }

@@ -23,7 +23,7 @@ mod usual;
 
 use isthmus_datatype::raw::ReadMemory;
 use isthmus_schedule::Operation as What;
-use isthmus_transport::meeting::{CellSize, Meeting, Round, Slab};
+use isthmus_transport::meeting::{CellSize, Given, Meeting, Round, Slab};
 
 use crate::EngineError;
 use crate::base::mistake::{no_memory, wrong_length};
@@ -109,19 +109,19 @@ impl<D> std::fmt::Debug for Rows<D> {
 }
 
 /// What there is of a member's block.
-enum Found {
+enum Found<'a> {
     /// It is still to come.
     Missing,
     /// Nothing is to be taken here.
     Nothing,
     /// The member says that it has another length.
     Wrong(u64),
-    Block(ReadMemory),
+    Block(Given<'a>),
 }
 
 /// Bytes of a number in a cell.
 #[inline]
-fn read<const N: usize>(memory: &ReadMemory, at: usize) -> [u8; N] {
+fn read<const N: usize>(memory: &Given<'_>, at: usize) -> [u8; N] {
     let mut bytes = [0; N];
     memory.read(at as isize, &mut bytes);
     bytes
@@ -495,7 +495,7 @@ impl<D: Data> Rows<D> {
 
     /// Looks for what a member gives.
     #[inline]
-    fn look(&self, meeting: &dyn Meeting, slab: &Slab, from: u32) -> Found {
+    fn look<'a>(&self, meeting: &'a dyn Meeting, slab: &Slab, from: u32) -> Found<'a> {
         let length = self.taken(slab, from);
         if length == 0 {
             return Found::Nothing;
@@ -530,7 +530,7 @@ impl<D: Data> Rows<D> {
 
     /// The same where each cell has one block: it is in the short cell or in the middle one.
     #[inline]
-    fn look_at_one(&self, meeting: &dyn Meeting, slab: &Slab, cell: u32, length: u64) -> Found {
+    fn look_at_one<'a>(&self, meeting: &'a dyn Meeting, slab: &Slab, cell: u32, length: u64) -> Found<'a> {
         let size = self.slots.size(length);
         let here = usize::from(size == Some(CellSize::Middle));
         let arrived = |at: usize| meeting.have_arrived(slab, self.rounds[at], cell..cell + 1) == 1;
@@ -557,7 +557,7 @@ impl<D: Data> Rows<D> {
 
     /// Takes the next member's block, of so many bytes.
     #[inline]
-    fn take(&self, slab: &Slab, data: &ReadMemory, bytes: u64) -> Result<(), EngineError> {
+    fn take(&self, slab: &Slab, data: &Given<'_>, bytes: u64) -> Result<(), EngineError> {
         match self.data.computes() {
             Some(computes) => self.combine(self.next, data, computes),
             None => {
@@ -573,7 +573,7 @@ impl<D: Data> Rows<D> {
     }
 
     /// Adds the own part of what a member contributes to a reduce_scatter.
-    fn combine(&self, member: u32, data: &ReadMemory, computes: &Arithmetic) -> Result<(), EngineError> {
+    fn combine(&self, member: u32, data: &Given<'_>, computes: &Arithmetic) -> Result<(), EngineError> {
         let Arithmetic { reducer, unit } = computes;
         let (before, own) = self.step.own;
         let bytes = (own * unit) as usize;
@@ -583,9 +583,11 @@ impl<D: Data> Rows<D> {
         let mut result = self.data.result(bytes).ok_or(outside)?;
         let operand = data.part((before * unit) as isize, bytes);
         if member == 0 {
-            result.copy(0, &operand, 0, bytes);
+            operand.copy_to(0, &mut result, 0, bytes);
         } else {
-            result.combine(bytes, &operand, |operand, result| reducer(operand, result, own, false));
+            operand.combine_into(bytes, &mut result, |operand, result| {
+                reducer(operand, result, own, false)
+            });
         }
         Ok(())
     }

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use isthmus_datatype::raw::{ReadMemory, WriteMemory};
 use isthmus_schedule::Operation as What;
-use isthmus_transport::meeting::{CellSize, Claim, Meeting, Round, Slab};
+use isthmus_transport::meeting::{CellSize, Claim, Given, Meeting, Round, Slab};
 
 use crate::base::binding::{BoundBuffer, Reducer, Sides};
 use crate::base::block::Block;
@@ -172,7 +172,7 @@ impl Short {
             let place = match &self.give {
                 Some(all) if gives_others(self.what) => {
                     if cell == slab.me {
-                        return Some((all.clone(), cell as isize * block as isize));
+                        return Some((Given::new(all.clone()), cell as isize * block as isize));
                     }
                     place_among_others(slab.me, cell) as isize * block as isize
                 }
@@ -188,7 +188,7 @@ impl Short {
         let Some((reducer, unit)) = &self.reducer else {
             for cell in cells {
                 if let Some((data, from)) = given(cell) {
-                    memory.copy((cell as usize * apart) as isize, &data, from, block);
+                    data.copy_to(from, &mut memory, (cell as usize * apart) as isize, block);
                 }
             }
             return mistake.map_or(Ok(()), Err);
@@ -202,7 +202,7 @@ impl Short {
         // The first one is copied: in place it may be where the result comes.
         if rest.start == 0 {
             if let Some((data, from)) = rest.next().and_then(&mut given) {
-                memory.copy(0, &data, from, block);
+                data.copy_to(from, &mut memory, 0, block);
             }
         }
         memory.with_mut(0, block, |result| {
