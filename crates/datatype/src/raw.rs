@@ -4,7 +4,7 @@
 //! Every piece of memory has an owner.
 //!
 //! * **The user**: memory of the program. Its constructors ([`ReadMemory::new`], [`WriteMemory::new`]) are unsafe: the
-//!   room that meets C promises there what MPI asks of the program. The memory stays valid, and is not written (for
+//!   room that meets C promises there what MPI asks of the program, and once ([`Promised`]) for what is mapped for it. The memory stays valid, and is not written (for
 //!   [`ReadMemory`]) or not touched at all (for [`WriteMemory`]) by others, until the operation that got the value is
 //!   complete.
 //! * **The library**: [`OwnMemory`]. Everybody may make it, without a promise. A [`ReadMemory`] or [`WriteMemory`] made
@@ -107,6 +107,20 @@ impl Owner {
             Self::User => copy(),
             Self::Library(own) => in_turn(own, Claim::new(first, length, wish), copy),
         }
+    }
+}
+
+/// That the program does with memory what MPI asks of it, also where the library has mapped that memory for it: for
+/// windows and MPI_Alloc_mem. What maps it asks for this.
+#[derive(Clone, Copy, Debug)]
+pub struct Promised(());
+
+impl Promised {
+    /// # Safety
+    /// For all memory that this is given for holds what [`WriteMemory::new`] asks, and values of it are used only as
+    /// long as what has mapped it is kept.
+    pub const unsafe fn by_program() -> Self {
+        Self(())
     }
 }
 

@@ -11,7 +11,7 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use isthmus_abi::constants as abi;
 use isthmus_core::error::{Error, Result};
 use isthmus_core::{fail, words};
-use isthmus_datatype::raw::{ReadMemory, WriteMemory};
+use isthmus_datatype::raw::{Promised, ReadMemory, WriteMemory};
 use isthmus_wire::word;
 
 /// A pointer to something that the call writes (or reads and writes).
@@ -279,6 +279,12 @@ impl Target {
     pub(crate) fn source(self) -> Source {
         Source(self.0)
     }
+}
+
+/// The same for memory that is mapped for the program.
+pub(crate) fn promise() -> Promised {
+    // SAFETY: the promise of the module. Windows keep what they have mapped, and are freed when no operation uses it.
+    unsafe { Promised::by_program() }
 }
 
 /// A count argument, as `int` or as `MPI_Count`: never negative.

@@ -21,7 +21,7 @@ use crate::locks;
 use crate::parts::{Part, Parts};
 use crate::sent::Far;
 use crate::shareable::Place;
-use crate::store::Store;
+use crate::store::{ProgramMemory, Store};
 use crate::window::{Flavor, Lazy, Window};
 
 /// What a process wants of a new window.
@@ -38,9 +38,6 @@ pub struct Wish {
     /// What the program says.
     pub hints: Info,
 }
-
-/// Memory of so many bytes with this alignment, for a window of one process; whoever makes the window gives it back.
-pub type Allocate<'a> = &'a dyn Fn(usize, usize) -> Result<WriteMemory>;
 
 /// What a process says to the others. Words: error class, flavor, size, unit, not contiguous, alignment.
 const SAID: usize = 6;
@@ -128,7 +125,7 @@ impl Window {
         comm: &Comm,
         flavor: Flavor,
         given: Result<Wish>,
-        allocate: Allocate<'_>,
+        programs: ProgramMemory<'_>,
     ) -> Result<Arc<Self>> {
         let together = share_memory(world, comm);
         if !together && flavor == Flavor::Shared {
@@ -154,7 +151,7 @@ impl Window {
             None => lay_out(flavor, &said),
             Some(far) => lay_out_node(flavor, &said, far),
         };
-        let provided = provided.and_then(|laid| provide(world, (flavor, comm.rank()), node, laid, &own, allocate));
+        let provided = provided.and_then(|laid| provide(world, (flavor, comm.rank()), node, laid, &own, programs));
         if far.is_some() {
             agree_on_memory(world, program, &provided)?;
         }
@@ -168,6 +165,7 @@ impl Window {
             shares: flavor.allocates() && matches!(store, Store::Node(..)),
             store,
             own: memory,
+            promise: programs.mapped,
             epochs: Epoch::default(),
             counted: Default::default(),
             far,
@@ -264,7 +262,7 @@ fn provide(
     node: Option<&Comm>,
     (parts, bytes): (Vec<Part>, usize),
     own: &Own,
-    allocate: Allocate<'_>,
+    programs: ProgramMemory<'_>,
 ) -> Result<(Vec<Part>, Store, WriteMemory)> {
     let part = parts[rank as usize];
     let size = to_usize(part.size)?;
@@ -282,13 +280,13 @@ fn provide(
         };
         let shared = share(world, node, locks::words(parts.len()), bytes, say)?;
         let memory = match flavor.allocates() {
-            true => shared.memory().shifted(part.at as isize),
+            true => shared.memory(programs.mapped).shifted(part.at as isize),
             false => given,
         };
         (Store::Node(shared, parts.len()), memory)
     } else {
         let memory = match flavor.allocates() {
-            true => allocate(size, own.hints.alignment()?)?,
+            true => (programs.allocate)(size, own.hints.alignment()?)?,
             false => given,
         };
         (Store::own(), memory)

@@ -39,9 +39,10 @@ mod wait;
 mod window;
 
 pub use at_once::{accumulate_at_once, get_at_once, put_at_once, swap_at_once};
-pub use create::{Allocate, Wish};
+pub use create::Wish;
 pub use data::{Piece, Sink, Source, TargetData, When};
 pub use isthmus_lock::shared::LockKind;
 pub use query::Segment;
 pub use shareable::{Place, Shareable};
+pub use store::ProgramMemory;
 pub use window::{Flavor, Window};

@@ -41,9 +41,9 @@ impl Window {
 
 fn place(window: &Window, rank: u32) -> Segment {
     let part = window.parts.get(rank);
-    let base = match window.store.memory().filter(|_| window.flavor.allocates()) {
+    let base = match window.store.start().filter(|_| window.flavor.allocates()) {
         _ if window.is_far(rank) => None,
-        Some(all) => Some(all.address().wrapping_add(part.at as usize)),
+        Some(all) => Some(all.wrapping_add(part.at as usize)),
         None => (rank == window.comm.rank()).then(|| window.own.address()),
     };
     // Who has no bytes has no place either, as with MPICH.

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use isthmus_core::world::World;
+use isthmus_datatype::raw::WriteMemory;
 use isthmus_engine::SharedMemory;
 
 /// Most bytes. Systems have large pages for memory of one process, and a copy of much data does not feel a system call.
@@ -29,7 +30,11 @@ pub struct Place {
 pub(crate) enum Mapping {
     /// So many operations went there.
     Used(u32),
-    Mapped(Arc<dyn SharedMemory>),
+    Mapped {
+        memory: WriteMemory,
+        /// It is there as long as this.
+        _piece: Arc<dyn SharedMemory>,
+    },
     /// It cannot be.
     Apart,
 }
@@ -48,16 +53,15 @@ impl Shareable {
 
     /// Where it begins.
     pub fn address(&self) -> usize {
-        self.memory.memory().address()
+        self.memory.address()
     }
 
     /// Where bytes of it lie; `None`: they are not all of it.
     pub fn place(&self, address: usize, bytes: u64) -> Option<Place> {
-        let memory = self.memory.memory();
-        let skip = address.checked_sub(memory.address())? as u64;
+        let skip = address.checked_sub(self.address())? as u64;
         let end = skip.checked_add(bytes)?;
         let number = self.number;
-        (end <= memory.window().1 as u64).then_some(Place { number, skip })
+        (end <= self.memory.bytes() as u64).then_some(Place { number, skip })
     }
 
     /// Gives it back. Whoever has mapped it keeps what it has.

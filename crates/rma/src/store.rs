@@ -4,11 +4,21 @@
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 
-use isthmus_datatype::raw::WriteMemory;
+use isthmus_core::error::Result;
+use isthmus_datatype::raw::{Promised, WriteMemory};
 use isthmus_engine::SharedMemory;
 use isthmus_lock::shared::{BlockLocks, ProcessLock};
 
 use crate::locks::{self, Brought, Notice};
+
+/// Values of memory that is the program's: whoever meets C makes them, and promises there what MPI asks of the program.
+#[derive(Clone, Copy)]
+pub struct ProgramMemory<'a> {
+    /// So many bytes with this alignment, for a window of one process; whoever makes the window gives them back.
+    pub allocate: &'a dyn Fn(usize, usize) -> Result<WriteMemory>,
+    /// For what is mapped here, which the window keeps.
+    pub mapped: Promised,
+}
 
 /// See the module.
 pub(crate) enum Store {
@@ -64,10 +74,10 @@ impl Store {
         }
     }
 
-    /// The memory of all processes.
-    pub(crate) fn memory(&self) -> Option<WriteMemory> {
+    /// Where the memory of all processes begins.
+    pub(crate) fn start(&self) -> Option<usize> {
         match self {
-            Self::Node(memory, _) => Some(memory.memory()),
+            Self::Node(memory, _) => Some(memory.address()),
             Self::Own(_) => None,
         }
     }

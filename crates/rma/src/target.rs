@@ -8,7 +8,7 @@ use isthmus_abi::constants as abi;
 use isthmus_core::error::Result;
 use isthmus_core::fail;
 use isthmus_datatype::raw::WriteMemory;
-use isthmus_engine::{Reach, SharedMemory};
+use isthmus_engine::Reach;
 
 use crate::attach::{check_attached, own_region};
 use crate::data::{TargetData, When};
@@ -118,7 +118,7 @@ fn spot(window: &Window, rank: u32, offset: i64) -> Result<Spot> {
         return Ok(Spot::Here(window.own.shifted(offset as isize)));
     }
     if let Some(memory) = brought(window, rank) {
-        return Ok(Spot::Here(memory.memory().shifted(offset as isize)));
+        return Ok(Spot::Here(memory.shifted(offset as isize)));
     }
     let begins = window.store.brought(rank).begins.load(Ordering::Acquire);
     Ok(Spot::There(reach(window, rank)?, begins.wrapping_add_signed(offset)))
@@ -128,9 +128,9 @@ fn spot(window: &Window, rank: u32, offset: i64) -> Result<Spot> {
 const FIRST: u32 = 8;
 
 /// The part of another process of this node, if it has brought memory that can be mapped here, and is worth that.
-fn brought(window: &Window, rank: u32) -> Option<Arc<dyn SharedMemory>> {
+fn brought(window: &Window, rank: u32) -> Option<WriteMemory> {
     match locked(&window.seldom.mapped).entry(rank).or_insert(Mapping::Used(0)) {
-        Mapping::Mapped(memory) => return Some(memory.clone()),
+        Mapping::Mapped { memory, .. } => return Some(memory.clone()),
         Mapping::Apart => return None,
         Mapping::Used(FIRST) => {}
         Mapping::Used(times) => {
@@ -149,14 +149,19 @@ fn brought(window: &Window, rank: u32) -> Option<Arc<dyn SharedMemory>> {
         let mut engine = window.world.engine().lock();
         engine.slabs().sharing()?.open_part(number, skip, bytes).ok()
     });
-    let known = opened.clone().map_or(Mapping::Apart, Mapping::Mapped);
+    let known = opened.map_or(Mapping::Apart, |piece| Mapping::Mapped {
+        memory: piece.memory(window.promise),
+        _piece: piece,
+    });
     // Another thread may operate on what it has mapped.
-    match locked(&window.seldom.mapped).entry(rank).or_insert(Mapping::Apart) {
-        Mapping::Mapped(memory) => Some(memory.clone()),
-        entry => {
-            *entry = known;
-            opened
-        }
+    let mut mapped = locked(&window.seldom.mapped);
+    let entry = mapped.entry(rank).or_insert(Mapping::Apart);
+    if !matches!(entry, Mapping::Mapped { .. }) {
+        *entry = known;
+    }
+    match entry {
+        Mapping::Mapped { memory, .. } => Some(memory.clone()),
+        _ => None,
     }
 }
 
@@ -173,7 +178,7 @@ pub(crate) fn at_hand(window: &Window, rank: u32, start: u64, length: u64) -> Op
     }
     let known = locked(&window.seldom.made()?.mapped);
     match known.get(&rank)? {
-        Mapping::Mapped(memory) => Some(memory.memory().part(from, length)),
+        Mapping::Mapped { memory, .. } => Some(memory.part(from, length)),
         _ => None,
     }
 }

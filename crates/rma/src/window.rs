@@ -13,7 +13,7 @@ use isthmus_core::group::Group;
 use isthmus_core::info::Info;
 use isthmus_core::world::World;
 use isthmus_datatype::Representation;
-use isthmus_datatype::raw::WriteMemory;
+use isthmus_datatype::raw::{Promised, WriteMemory};
 use isthmus_engine::{Reach, with_port};
 use isthmus_wire::frame::protocol;
 
@@ -79,6 +79,8 @@ pub struct Window {
     pub(crate) store: Store,
     /// The part of this process. If all parts on the node are mapped here, these bytes go on to all of them.
     pub(crate) own: WriteMemory,
+    /// For what is mapped later.
+    pub(crate) promise: Promised,
     /// They are.
     pub(crate) shares: bool,
     /// Members represent data differently.

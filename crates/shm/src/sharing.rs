@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use isthmus_datatype::raw::WriteMemory;
+use isthmus_datatype::raw::{Promised, WriteMemory};
 use isthmus_lock::within_size_limit;
 use isthmus_transport::Peer;
 use isthmus_transport::sharing::{Reach, Run, SharedMemory, Sharing, Unreached};
@@ -140,9 +140,16 @@ impl SharedMemory for Piece {
         unsafe { std::slice::from_raw_parts(self.base.cast(), self.words as usize) }
     }
 
-    fn memory(&self) -> WriteMemory {
-        // SAFETY: inside the mapping; the bytes are those of a window or of MPI_Alloc_mem, about which the program
-        // promises what MPI asks of it, until it frees that, which keeps this value.
+    fn address(&self) -> usize {
+        self.base.addr() + self.start as usize
+    }
+
+    fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    fn memory(&self, _: Promised) -> WriteMemory {
+        // SAFETY: inside the mapping; the rest is promised.
         unsafe { WriteMemory::new(self.base.wrapping_add(self.start as usize), 0, self.bytes as isize) }
     }
 }
@@ -334,6 +341,11 @@ mod tests {
         })
     }
 
+    fn memory(piece: &dyn SharedMemory) -> WriteMemory {
+        // SAFETY: the tests keep the piece, and have one thread.
+        piece.memory(unsafe { Promised::by_program() })
+    }
+
     fn windows(at: &Path) -> usize {
         let names = std::fs::read_dir(at).expect("a directory").flatten();
         names
@@ -366,9 +378,9 @@ mod tests {
         first.unname(number);
         assert_eq!(windows(at.path()), 0);
         made.words()[2].store(7, Ordering::Relaxed);
-        made.memory().write(9_990, b"0123456789");
+        memory(&*made).write(9_990, b"0123456789");
         let mut found = [0; 10];
-        opened.memory().reading().read(9_990, &mut found);
+        memory(&*opened).reading().read(9_990, &mut found);
         assert_eq!((opened.words()[2].load(Ordering::Relaxed), &found), (7, b"0123456789"));
         assert!(second.open(number, 3, 10_000).is_err(), "it has no name any more");
     }
@@ -392,9 +404,9 @@ mod tests {
         let (number, made) = first.make(0, 10_000).expect("memory");
         for (skip, bytes) in [(0, 1), (5000, 100), (4096, 4096), (4095, 2), (9_999, 1)] {
             let part = second.open_part(number, skip, bytes).expect("a part");
-            part.memory().write(bytes as isize - 1, &[skip as u8 | 1]);
+            memory(&*part).write(bytes as isize - 1, &[skip as u8 | 1]);
             let mut found = [0];
-            made.memory()
+            memory(&*made)
                 .reading()
                 .read(skip as isize + bytes as isize - 1, &mut found);
             assert_eq!(found, [skip as u8 | 1], "{skip} {bytes}");

@@ -10,7 +10,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use isthmus_datatype::raw::WriteMemory;
+use isthmus_datatype::raw::{Promised, WriteMemory};
 
 use crate::Peer;
 
@@ -19,8 +19,14 @@ pub trait SharedMemory: Send + Sync {
     /// Words at its beginning, which everybody touches as atomics only; zero at first.
     fn words(&self) -> &[AtomicU64];
 
-    /// The rest, which belongs to the program while the piece is there; zero at first.
-    fn memory(&self) -> WriteMemory;
+    /// Where the rest begins, which belongs to the program while the piece is there; zero at first.
+    fn address(&self) -> usize;
+
+    /// Its bytes.
+    fn bytes(&self) -> usize;
+
+    /// The same as memory. Who has promised what the program does with it has promised to keep the piece, too.
+    fn memory(&self, promise: Promised) -> WriteMemory;
 }
 
 /// Address and length of bytes in another process.

@@ -11,10 +11,10 @@ use isthmus_core::attribute;
 use isthmus_core::comm::is_joined;
 use isthmus_core::error::{About, Result};
 use isthmus_core::fail;
-use isthmus_rma::{Flavor, Window, Wish};
+use isthmus_rma::{Flavor, ProgramMemory, Window, Wish};
 
 use super::{Object, WINDOWS, find, pointer};
-use crate::c::{Number, Out, Source, Target};
+use crate::c::{self, Number, Out, Source, Target};
 use crate::call::call_on;
 use crate::entry::entry;
 use crate::{apart, comm, group, info, memory, process};
@@ -69,7 +69,11 @@ fn make(comm: h::Comm, flavor: Flavor, given: Result<Wish>, out: Out<h::Win>) ->
         allocated.set(Some(base.addr()));
         Ok(Target::allocated(base).memory(0, size as i64))
     };
-    let made = Window::create(process::world()?, comm, flavor, given, &allocate);
+    let programs = ProgramMemory {
+        allocate: &allocate,
+        mapped: c::promise(),
+    };
+    let made = Window::create(process::world()?, comm, flavor, given, programs);
     let window = made.inspect_err(|_| give_back(allocated.get()))?;
     if is_joined(comm) {
         // Processes of other jobs operate on it while this one computes. A job on one node may have nobody who looks

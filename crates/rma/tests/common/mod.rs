@@ -9,10 +9,10 @@ use isthmus_core::error::Error;
 use isthmus_core::info::Info;
 use isthmus_core::world::World;
 use isthmus_datatype::describe::to_bytes;
-use isthmus_datatype::raw::OwnMemory;
+use isthmus_datatype::raw::{OwnMemory, Promised};
 use isthmus_datatype::{Basic, Datatype, Representation};
 use isthmus_engine::{Engine, Policy, SendBuffer, Setup, Shared, with_port};
-use isthmus_rma::{Flavor, LockKind, Window, Wish};
+use isthmus_rma::{Flavor, LockKind, ProgramMemory, Window, Wish};
 use isthmus_transport::memory::{Memory, Options, network};
 use isthmus_transport::{Peer, Processes, Transport};
 use isthmus_wire::frame::{Header, Kind, protocol};
@@ -93,7 +93,12 @@ pub(crate) fn window(world: &'static World, (flavor, bytes): (Flavor, usize)) ->
         hints: Info::default(),
     };
     let allocate = |bytes: usize, _: usize| Ok(OwnMemory::new(0, bytes as isize).memory());
-    Window::create(world, &comm::of_world(world), flavor, Ok(wish), &allocate).expect("a window")
+    let programs = ProgramMemory {
+        allocate: &allocate,
+        // SAFETY: worlds of the tests have a node each, so nothing is mapped.
+        mapped: unsafe { Promised::by_program() },
+    };
+    Window::create(world, &comm::of_world(world), flavor, Ok(wish), programs).expect("a window")
 }
 
 pub(crate) struct Stage {
