@@ -14,7 +14,7 @@ use crate::base::request::CompletedPart;
 use crate::base::requests::Owner;
 use crate::base::retired;
 use crate::base::work::Work;
-use crate::groups::meeting::Groups;
+use crate::groups::state::Groups;
 use crate::machine::{Machine, Port};
 use crate::machines::Machines;
 use crate::mismatch::Host;

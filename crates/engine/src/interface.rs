@@ -10,8 +10,8 @@ use isthmus_transport::sharing::Sharing;
 use crate::base::notes::Made;
 use crate::base::requests::Owner;
 use crate::engine::plans;
-use crate::groups::meeting::{Groups, give_back};
 use crate::groups::rows::Slots;
+use crate::groups::state::{Groups, give_back};
 use crate::groups::{Cut, Taker};
 use crate::mismatch::asking::note_made;
 use crate::p2p::Core;
@@ -321,15 +321,15 @@ impl<'a> Slabs<'a> {
 
     /// Whether this process and these others share memory in which groups meet.
     pub fn are_shared_with(self, peers: impl IntoIterator<Item = Peer>) -> bool {
-        let meeting = self.groups.meeting(self.core);
-        meeting.is_some_and(|meeting| peers.into_iter().all(|peer| meeting.is_near(peer)))
+        let slabs = self.groups.slabs(self.core);
+        slabs.is_some_and(|slabs| peers.into_iter().all(|peer| slabs.is_near(peer)))
     }
 
     /// Whether the blocks of a step of all members fit into short cells or those of words. The same at all members.
     pub fn are_enough_when_short(self, channel: &Channel, step: &Together, binding: &Binding) -> bool {
         let (members, unit) = (channel.members.count(), binding.unit_bytes());
-        self.groups.meeting(self.core).is_some_and(|meeting| {
-            let cut = Cut::new(meeting, step.what, members, step.block * unit, unit, true);
+        self.groups.slabs(self.core).is_some_and(|slabs| {
+            let cut = Cut::new(slabs, step.what, members, step.block * unit, unit, true);
             cut.is_short()
         })
     }
@@ -338,8 +338,8 @@ impl<'a> Slabs<'a> {
     /// ones go in messages. The same at all members. `None`: none does.
     pub fn longest_block(self, channel: &Channel, what: What) -> Option<u64> {
         channel.slab?;
-        let meeting = self.groups.meeting(self.core)?;
-        Some(Slots::of(meeting, what, channel.members.count())?.longest())
+        let slabs = self.groups.slabs(self.core)?;
+        Some(Slots::of(slabs, what, channel.members.count())?.longest())
     }
 
     /// Whether steps together go on in a frame.
@@ -350,7 +350,7 @@ impl<'a> Slabs<'a> {
     /// Memory for a group of so many processes of this node, if there is some left. One of them takes it and tells the
     /// others, and all of them [open](Frames::open) it.
     pub fn take(self, members: u32) -> Option<u32> {
-        self.groups.meeting(self.core)?.take_slab(members)
+        self.groups.slabs(self.core)?.take_slab(members)
     }
 
     /// From now on a new group uses the memory.

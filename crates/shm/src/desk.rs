@@ -25,7 +25,7 @@
 
 use crate::bell::WORDS;
 use crate::sync::{AtomicU64, Ordering, after_update};
-use isthmus_transport::meeting::CellSize;
+use isthmus_transport::slabs::CellSize;
 
 /// Middle rounds under way: at most 64 (`Turns`). Where several members share a processor, who gives runs ahead until
 /// none is free, and then all of them have to run. With 8, 8 members on two processors took 4.3 us for a broadcast of

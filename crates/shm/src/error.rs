@@ -69,7 +69,7 @@ impl std::error::Error for ShmError {
 pub(crate) fn hint(error: &io::Error) -> &'static str {
     use rustix::io::Errno;
     match error.raw_os_error().map(Errno::from_raw_os_error) {
-        Some(Errno::NOSPC) => isthmus_transport::meeting::ENLARGE,
+        Some(Errno::NOSPC) => isthmus_transport::slabs::ENLARGE,
         Some(Errno::FBIG) => {
             "; the limit on the size of files (ulimit -f) counts for shared memory too: raise it, or remove it"
         }

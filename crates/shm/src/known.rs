@@ -3,7 +3,7 @@
 
 use std::cell::OnceCell;
 
-use isthmus_transport::meeting::{CellSize, Round, Slab};
+use isthmus_transport::slabs::{CellSize, Round, Slab};
 use rustix::io::Errno;
 
 use crate::desk::{LONG_ROUNDS, MIDDLE_ROUNDS, Turns};

@@ -68,9 +68,9 @@ mod geometry;
 #[cfg(not(loom))]
 mod known;
 #[cfg(not(loom))]
-mod meeting;
-#[cfg(not(loom))]
 mod pull;
+#[cfg(not(loom))]
+mod rounds;
 #[cfg(not(loom))]
 mod segment;
 #[cfg(not(loom))]

@@ -17,7 +17,7 @@
 //! before the middle cells has memory from the beginning (slab 0) or from when the slab is taken; memory behind a
 //! middle or long cell is allocated when it is first used.
 
-use isthmus_transport::meeting::{CellSize, Used};
+use isthmus_transport::slabs::{CellSize, Used};
 
 use crate::desk::{LONG_ROUNDS, Left, MIDDLE_ROUNDS, Sleepers};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};

@@ -5,8 +5,8 @@ use std::os::fd::BorrowedFd;
 use std::path::Path;
 
 use isthmus_datatype::raw::{ReadMemory, WriteMemory};
-use isthmus_transport::meeting::Meeting;
 use isthmus_transport::sharing::Sharing;
+use isthmus_transport::slabs::SharedSlabs;
 use isthmus_transport::{Copied, Lent, Limits, Peer, SendError, Sink, Transport};
 use isthmus_wire::frame::{Header, Kind};
 
@@ -535,7 +535,7 @@ impl Transport for ShmTransport {
         Some(met.map_or_else(|| self.doorbells.descriptor(), |met| met.vigil.descriptor()))
     }
 
-    fn meeting(&mut self) -> Option<&mut dyn Meeting> {
+    fn slabs(&mut self) -> Option<&mut dyn SharedSlabs> {
         self.met.is_none().then_some(self as _)
     }
 

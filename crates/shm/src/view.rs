@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A slab as its members use it: whose words and cells are where, and how far they are.
 
-use isthmus_transport::meeting::{CellSize, Round, Slab};
+use isthmus_transport::slabs::{CellSize, Round, Slab};
 
 use crate::desk::{Arrived, LONG_ROUNDS, Left, MIDDLE_ROUNDS};
 use crate::segment::{Segment, SlabStart};

@@ -89,7 +89,7 @@ fn conforms() {
 #[test]
 fn groups_do_not_meet_there_and_windows_are_not_made_there() {
     let [mut end, _] = pair();
-    assert!(end.meeting().is_none() && end.sharing().is_none());
+    assert!(end.slabs().is_none() && end.sharing().is_none());
 }
 
 #[test]

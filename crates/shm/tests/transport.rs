@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use isthmus_datatype::raw::OwnMemory;
 use isthmus_shm::{Geometry, MAX_PROCESSES, ShmError, ShmTransport};
-use isthmus_transport::meeting::{CellSize, Claim, Meeting, Round, Slab, Used};
+use isthmus_transport::slabs::{CellSize, Claim, Round, SharedSlabs, Slab, Used};
 use isthmus_transport::{Peer, Placement, SendError, Sink, Transport, conformance, wait};
 use isthmus_wire::frame::{Header, Kind};
 use tempfile::TempDir;
@@ -366,22 +366,19 @@ fn what_a_member_has_offered_is_fetched() {
     let mut ends = node(&at, &[Peer::new(0), Peer::new(1)]);
     let content: Vec<u8> = (0..100_000_u32).map(|n| (n % 251) as u8).collect();
     let (source, target) = (OwnMemory::with(&content), OwnMemory::new(0, 60_000));
-    let offer = ends[0]
-        .meeting()
-        .expect("shared memory")
-        .offer(source.reading(), 100_000);
-    let meeting = ends[1].meeting().expect("shared memory");
-    if !meeting.fetch(Peer::new(0), &offer, 0, target.memory(), 1) {
+    let offer = ends[0].slabs().expect("shared memory").offer(source.reading(), 100_000);
+    let slabs = ends[1].slabs().expect("shared memory");
+    if !slabs.fetch(Peer::new(0), &offer, 0, target.memory(), 1) {
         // Only where no message is copied either.
         let pull = ends[1].pull(Peer::new(0), &[0; 24], 0, target.memory(), 0);
         assert!(!matches!(pull, Ok(true)));
         println!("skipped: the system does not let processes copy from each other");
         return;
     }
-    assert!(meeting.fetch(Peer::new(0), &offer, 30_000, target.memory(), 60_000));
+    assert!(slabs.fetch(Peer::new(0), &offer, 30_000, target.memory(), 60_000));
     assert_eq!(target.content(), content[30_000..90_000]);
     assert!(
-        !meeting.fetch(Peer::new(0), &offer, 60_000, target.memory(), 60_000),
+        !slabs.fetch(Peer::new(0), &offer, 60_000, target.memory(), 60_000),
         "behind its end"
     );
 }
@@ -389,19 +386,19 @@ fn what_a_member_has_offered_is_fetched() {
 /// All sizes of cells of which each member has its own.
 const SIZES: [CellSize; 3] = [CellSize::Short, CellSize::Middle, CellSize::Long];
 
-fn meeting(end: &mut ShmTransport) -> &mut dyn Meeting {
-    end.meeting().expect("shared memory")
+fn slabs(end: &mut ShmTransport) -> &mut dyn SharedSlabs {
+    end.slabs().expect("shared memory")
 }
 
 /// Takes a slab for the first so many processes, holds so many rounds of each size in it, and gives it back. Nobody has
 /// given anything before.
 fn hold_rounds(ends: &mut [ShmTransport], rounds: u64) -> u32 {
     let members = ends.len() as u32;
-    let number = meeting(&mut ends[0]).take_slab(members).expect("there is one");
+    let number = slabs(&mut ends[0]).take_slab(members).expect("there is one");
     let slab = |me| Slab { number, members, me };
-    ends.iter_mut().for_each(|end| meeting(end).open_slab(number));
+    ends.iter_mut().for_each(|end| slabs(end).open_slab(number));
     for (me, end) in (0..).zip(ends.iter_mut()) {
-        let (here, slab) = (meeting(end), slab(me));
+        let (here, slab) = (slabs(end), slab(me));
         assert_eq!(here.disagreements(&slab, 200), [], "nobody has noted anything");
         let claim = Claim {
             what: me as u8,
@@ -413,14 +410,14 @@ fn hold_rounds(ends: &mut [ShmTransport], rounds: u64) -> u32 {
     for size in SIZES {
         for round in (0..rounds).map(|number| Round { size, number }) {
             for (me, end) in (0..).zip(ends.iter_mut()) {
-                let (here, slab) = (meeting(end), slab(me));
+                let (here, slab) = (slabs(end), slab(me));
                 assert_eq!(here.have_arrived(&slab, round, me..me + 1), 0, "{round:?}");
                 assert!((0..members).all(|member| !here.has_left(&slab, round, member)));
                 here.give(&slab, round, me, 8).expect("memory").write(0, &[7; 8]);
                 here.arrive(&slab, round, me..me + 1);
             }
             for (me, end) in (0..).zip(ends.iter_mut()) {
-                meeting(end).pass(&slab(me), round);
+                slabs(end).pass(&slab(me), round);
             }
         }
     }
@@ -430,8 +427,7 @@ fn hold_rounds(ends: &mut [ShmTransport], rounds: u64) -> u32 {
         steps: rounds,
         rounds: all,
     };
-    ends.iter_mut()
-        .for_each(|end| meeting(end).give_back_slab(number, used));
+    ends.iter_mut().for_each(|end| slabs(end).give_back_slab(number, used));
     number
 }
 
@@ -450,15 +446,11 @@ fn whoever_takes_a_slab_finds_nothing_of_those_who_had_it_before() {
 fn slabs_run_out_and_come_back_when_all_members_have_given_them_back() {
     let at = directory();
     let mut ends = node(&at, &[Peer::new(0), Peer::new(1)]);
-    let taken: Vec<u32> = std::iter::from_fn(|| meeting(&mut ends[0]).take_slab(2)).collect();
+    let taken: Vec<u32> = std::iter::from_fn(|| slabs(&mut ends[0]).take_slab(2)).collect();
     assert_eq!(taken, (1..64).collect::<Vec<u32>>(), "slab 0 is everybody's");
-    meeting(&mut ends[0]).give_back_slab(7, Used::default());
-    assert_eq!(
-        meeting(&mut ends[1]).take_slab(2),
-        None,
-        "its other member still has it"
-    );
-    meeting(&mut ends[1]).give_back_slab(7, Used::default());
-    assert_eq!(meeting(&mut ends[1]).take_slab(2), Some(7));
-    assert_eq!(meeting(&mut ends[0]).take_slab(2), None);
+    slabs(&mut ends[0]).give_back_slab(7, Used::default());
+    assert_eq!(slabs(&mut ends[1]).take_slab(2), None, "its other member still has it");
+    slabs(&mut ends[1]).give_back_slab(7, Used::default());
+    assert_eq!(slabs(&mut ends[1]).take_slab(2), Some(7));
+    assert_eq!(slabs(&mut ends[0]).take_slab(2), None);
 }

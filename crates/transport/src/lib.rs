@@ -20,12 +20,12 @@
 
 pub mod conformance;
 mod lend;
-pub mod meeting;
 pub mod memory;
 pub mod native;
 mod peer;
 mod processes;
 pub mod sharing;
+pub mod slabs;
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
@@ -88,7 +88,7 @@ pub struct Tuning {
 pub struct Copied {
     /// Written by this process into frames, out of which others copy them once more.
     pub frames: u64,
-    /// The same in [cells](meeting::Meeting).
+    /// The same in [cells](slabs::SharedSlabs).
     pub cells: u64,
     /// Taken straight out of the memory of other processes, or put by them into that of this one: copied once.
     pub straight: u64,
@@ -284,7 +284,7 @@ pub trait Transport: Send {
     }
 
     /// Memory that groups of peers share for collective operations, if this transport has that.
-    fn meeting(&mut self) -> Option<&mut dyn meeting::Meeting> {
+    fn slabs(&mut self) -> Option<&mut dyn slabs::SharedSlabs> {
         None
     }
 

@@ -9,7 +9,7 @@
 //! Only that member decides it, and nobody else needs to know.
 
 use isthmus_schedule::Operation as What;
-use isthmus_transport::meeting::{Meeting, Round, Slab};
+use isthmus_transport::slabs::{Round, SharedSlabs, Slab};
 
 use crate::groups::CellCollective;
 use crate::p2p::Core;
@@ -27,7 +27,7 @@ pub(super) fn shares_processors(core: &Core) -> bool {
 }
 
 /// Whether all others have come to one that goes on.
-pub(super) fn may_come(meet: &mut CellCollective, meeting: &dyn Meeting, round: Round) -> bool {
+pub(super) fn may_come(meet: &mut CellCollective, slabs: &dyn SharedSlabs, round: Round) -> bool {
     if meet.what != What::Barrier || !meet.past {
         return true;
     }
@@ -35,6 +35,6 @@ pub(super) fn may_come(meet: &mut CellCollective, meeting: &dyn Meeting, round: 
     if *number != round.number {
         (*number, *seen) = (round.number, 1);
     }
-    *seen += meeting.have_arrived(&meet.slab, round, *seen..meet.slab.members);
+    *seen += slabs.have_arrived(&meet.slab, round, *seen..meet.slab.members);
     *seen == meet.slab.members
 }

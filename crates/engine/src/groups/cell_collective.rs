@@ -17,7 +17,7 @@ use isthmus_protocol::matching::Context;
 use isthmus_protocol::ways::Turn;
 use isthmus_schedule::Operation as What;
 use isthmus_schedule::step::Together;
-use isthmus_transport::meeting::{CellSize, Claim, Given, Giving, Meeting, Round, Slab, Source};
+use isthmus_transport::slabs::{CellSize, Claim, Given, Giving, Round, SharedSlabs, Slab, Source};
 
 use crate::base::binding::{BoundBuffer, Sides};
 pub(crate) use crate::base::mistake::{no_memory, wrong_length};
@@ -175,9 +175,9 @@ impl CellCollective {
     }
 
     /// Says in a cell that this member gives how results are stored, if it decides that.
-    fn mark(&self, meeting: &mut dyn Meeting, round: Round, cell: u32) {
+    fn mark(&self, slabs: &mut dyn SharedSlabs, round: Round, cell: u32) {
         if self.past {
-            meeting.mark(&self.slab, round, cell);
+            slabs.mark(&self.slab, round, cell);
         }
     }
 
@@ -222,54 +222,54 @@ impl CellCollective {
     }
 
     /// Whether anything can be done now.
-    pub(crate) fn can_advance(&mut self, meeting: &mut dyn Meeting) -> bool {
+    pub(crate) fn can_advance(&mut self, slabs: &mut dyn SharedSlabs) -> bool {
         match &self.phase {
-            Phase::Cells => self.can_use_cells(meeting),
-            Phase::Deciding(_) => pulling::can_decide(self, meeting),
+            Phase::Cells => self.can_use_cells(slabs),
+            Phase::Deciding(_) => pulling::can_decide(self, slabs),
             // What keeps it is an earlier step of this process.
             Phase::Leaving(_) => false,
-            Phase::Rows(rows) => rows.can_advance(meeting, &self.slab),
+            Phase::Rows(rows) => rows.can_advance(slabs, &self.slab),
         }
     }
 
-    pub(crate) fn can_use_cells(&mut self, meeting: &mut dyn Meeting) -> bool {
-        self.may_give(meeting) || self.may_combine(meeting) || self.may_take(meeting)
+    pub(crate) fn can_use_cells(&mut self, slabs: &mut dyn SharedSlabs) -> bool {
+        self.may_give(slabs) || self.may_combine(slabs) || self.may_take(slabs)
     }
 
     /// Does what can be done without waiting; true if anything was.
-    pub(crate) fn advance(&mut self, meeting: &mut dyn Meeting) -> Result<bool, EngineError> {
+    pub(crate) fn advance(&mut self, slabs: &mut dyn SharedSlabs) -> Result<bool, EngineError> {
         let mut any = false;
         if matches!(self.phase, Phase::Deciding(_)) {
             if let Phase::Deciding(pulling) = std::mem::replace(&mut self.phase, Phase::Cells) {
-                (self.phase, any) = pulling::decide(self, pulling, meeting)?;
+                (self.phase, any) = pulling::decide(self, pulling, slabs)?;
             }
         }
         Ok(match &mut self.phase {
-            Phase::Cells => self.through_cells(meeting)? || any,
+            Phase::Cells => self.through_cells(slabs)? || any,
             Phase::Deciding(_) => any,
-            Phase::Rows(rows) => rows.advance(meeting, &self.slab, &mut self.mistake)?,
+            Phase::Rows(rows) => rows.advance(slabs, &self.slab, &mut self.mistake)?,
             &mut Phase::Leaving(before) => {
-                let left = pulling::leave_rest(self, meeting, before);
+                let left = pulling::leave_rest(self, slabs, before);
                 self.phase = Phase::Leaving(left);
                 any || left > before
             }
         })
     }
 
-    pub(crate) fn through_cells(&mut self, meeting: &mut dyn Meeting) -> Result<bool, EngineError> {
+    pub(crate) fn through_cells(&mut self, slabs: &mut dyn SharedSlabs) -> Result<bool, EngineError> {
         let mut any = false;
         loop {
             let mut moved = false;
-            if self.may_give(meeting) {
-                self.give_piece(meeting)?;
+            if self.may_give(slabs) {
+                self.give_piece(slabs)?;
                 moved = true;
             }
-            if self.may_combine(meeting) {
-                self.combine_piece(meeting)?;
+            if self.may_combine(slabs) {
+                self.combine_piece(slabs)?;
                 moved = true;
             }
-            if self.may_take(meeting) {
-                self.take_piece(meeting)?;
+            if self.may_take(slabs) {
+                self.take_piece(slabs)?;
                 moved = true;
             }
             if !moved {
@@ -329,24 +329,24 @@ impl CellCollective {
         (from, self.cut.piece.min(self.block - from))
     }
 
-    fn may_give(&mut self, meeting: &mut dyn Meeting) -> bool {
+    fn may_give(&mut self, slabs: &mut dyn SharedSlabs) -> bool {
         if self.given == self.cut.pieces || !self.gives() {
             return false;
         }
         let round = self.round(self.given, false);
-        barrier::may_come(self, meeting, round) && meeting.is_free(&self.slab, round)
+        barrier::may_come(self, slabs, round) && slabs.is_free(&self.slab, round)
     }
 
-    fn may_combine(&mut self, meeting: &mut dyn Meeting) -> bool {
+    fn may_combine(&mut self, slabs: &mut dyn SharedSlabs) -> bool {
         self.cut.twice
             && self.middle < self.given
-            && self.all_arrived(meeting, self.round(self.middle, false), 0)
-            && meeting.is_free(&self.slab, self.round(self.middle, true))
+            && self.all_arrived(slabs, self.round(self.middle, false), 0)
+            && slabs.is_free(&self.slab, self.round(self.middle, true))
     }
 
     /// Whether all contributors have arrived in a round. Those that had when this was last asked (for the same of both
     /// ends) are not looked at.
-    fn all_arrived(&mut self, meeting: &dyn Meeting, round: Round, end: usize) -> bool {
+    fn all_arrived(&mut self, slabs: &dyn SharedSlabs, round: Round, end: usize) -> bool {
         let last = contributors(self.what, &self.slab).end;
         let (number, mut seen) = self.seen[end];
         if number != round.number {
@@ -360,7 +360,7 @@ impl CellCollective {
             let next = (seen..last)
                 .find(|&member| parts::is_there(self, member))
                 .unwrap_or(last);
-            seen += meeting.have_arrived(&self.slab, round, seen..next);
+            seen += slabs.have_arrived(&self.slab, round, seen..next);
             if seen < next {
                 break;
             }
@@ -369,7 +369,7 @@ impl CellCollective {
         seen == last
     }
 
-    fn may_take(&mut self, meeting: &dyn Meeting) -> bool {
+    fn may_take(&mut self, slabs: &dyn SharedSlabs) -> bool {
         let ready = match (self.gives(), self.cut.twice) {
             (_, true) => self.middle,
             (true, false) => self.given,
@@ -383,13 +383,13 @@ impl CellCollective {
             true
         } else if self.one_gives() {
             let cell = if self.what == What::Scatter { self.slab.me } else { 0 };
-            meeting.have_arrived(&self.slab, round, cell..cell + 1) == 1
+            slabs.have_arrived(&self.slab, round, cell..cell + 1) == 1
         } else {
-            self.all_arrived(meeting, round, 1)
+            self.all_arrived(slabs, round, 1)
         }
     }
 
-    fn give_piece(&mut self, meeting: &mut dyn Meeting) -> Result<(), EngineError> {
+    fn give_piece(&mut self, slabs: &mut dyn SharedSlabs) -> Result<(), EngineError> {
         let (from, length) = self.range(self.given);
         let (round, me, members) = (self.round(self.given, false), self.slab.me, self.slab.members);
         let slab = self.slab;
@@ -400,42 +400,42 @@ impl CellCollective {
             };
             match self.what {
                 What::Bcast => {
-                    let mut cell = meeting.give(&slab, round, 0, bytes).map_err(no_memory)?;
+                    let mut cell = slabs.give(&slab, round, 0, bytes).map_err(no_memory)?;
                     copy(from, &mut cell, 0);
-                    self.mark(meeting, round, 0);
+                    self.mark(slabs, round, 0);
                 }
                 What::Scatter => {
                     for member in (0..members).filter(|&member| member != me) {
-                        let mut cell = meeting.give(&slab, round, member, bytes).map_err(no_memory)?;
+                        let mut cell = slabs.give(&slab, round, member, bytes).map_err(no_memory)?;
                         copy(u64::from(member) * self.block + from, &mut cell, 0);
-                        self.mark(meeting, round, member);
+                        self.mark(slabs, round, member);
                     }
                     parts::keep_own(self, u64::from(me) * self.block, 0, from..from + length);
                 }
                 what if gives_others(what) => {
                     let all = bytes * (members as usize - 1);
-                    let mut cell = meeting.give(&slab, round, me, all).map_err(no_memory)?;
+                    let mut cell = slabs.give(&slab, round, me, all).map_err(no_memory)?;
                     for member in (0..members).filter(|&member| member != me) {
                         let source = u64::from(member) * self.block + from;
                         copy(source, &mut cell, place_among_others(member, me) as usize * bytes);
                     }
-                    self.mark(meeting, round, me);
+                    self.mark(slabs, round, me);
                 }
                 _ => {
-                    let mut cell = meeting.give(&slab, round, me, bytes).map_err(no_memory)?;
+                    let mut cell = slabs.give(&slab, round, me, bytes).map_err(no_memory)?;
                     copy(from, &mut cell, 0);
-                    self.mark(meeting, round, me);
+                    self.mark(slabs, round, me);
                 }
             }
         }
         self.given += 1;
         match self.what {
-            What::Bcast => meeting.arrive(&slab, round, 0..1),
+            What::Bcast => slabs.arrive(&slab, round, 0..1),
             What::Scatter => {
-                meeting.arrive(&slab, round, 0..me);
-                meeting.arrive(&slab, round, me + 1..members);
+                slabs.arrive(&slab, round, 0..me);
+                slabs.arrive(&slab, round, me + 1..members);
             }
-            _ => meeting.arrive(&slab, round, me..me + 1),
+            _ => slabs.arrive(&slab, round, me..me + 1),
         }
         Ok(())
     }
@@ -447,20 +447,20 @@ impl CellCollective {
         (start(member), start(member + 1) - start(member))
     }
 
-    fn combine_piece(&mut self, meeting: &mut dyn Meeting) -> Result<(), EngineError> {
+    fn combine_piece(&mut self, slabs: &mut dyn SharedSlabs) -> Result<(), EngineError> {
         let (_, length) = self.range(self.middle);
         let (from, to) = (self.round(self.middle, false), self.round(self.middle, true));
         let (slab, (at, bytes)) = (self.slab, self.share(self.slab.me, length));
-        let (source, mut cell) = meeting
+        let (source, mut cell) = slabs
             .give_from(&slab, from, to, slab.me, bytes as usize)
             .map_err(no_memory)?;
         cell.with_mut(0, bytes as usize, |result| {
             self.combine(&source, length, (at, bytes), result)
         })?;
-        self.mark(meeting, to, slab.me);
+        self.mark(slabs, to, slab.me);
         self.middle += 1;
-        meeting.leave(&slab, from);
-        meeting.arrive(&slab, to, slab.me..slab.me + 1);
+        slabs.leave(&slab, from);
+        slabs.arrive(&slab, to, slab.me..slab.me + 1);
         Ok(())
     }
 
@@ -507,17 +507,17 @@ impl CellCollective {
         None
     }
 
-    fn take_piece(&mut self, meeting: &mut dyn Meeting) -> Result<(), EngineError> {
+    fn take_piece(&mut self, slabs: &mut dyn SharedSlabs) -> Result<(), EngineError> {
         let piece = self.taken;
         let (from, length) = self.range(piece);
         let (round, slab) = (self.round(piece, true), self.slab);
         if let Some((buffer, at)) = self.take.clone().filter(|_| self.takes()) {
-            let source = Source::new(meeting, slab, round);
+            let source = Source::new(slabs, slab, round);
             let at = at + from;
             let past = match self.what {
                 // Who takes decides.
                 What::Gather => self.past,
-                _ => self.long_result().is_some() && meeting.is_marked(&slab, round, self.telling()),
+                _ => self.long_result().is_some() && slabs.is_marked(&slab, round, self.telling()),
             };
             match self.what {
                 what if what.reduces() && !self.cut.twice => {
@@ -576,7 +576,7 @@ impl CellCollective {
             }
         }
         self.taken += 1;
-        meeting.leave(&slab, round);
+        slabs.leave(&slab, round);
         Ok(())
     }
 }

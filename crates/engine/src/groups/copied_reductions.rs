@@ -8,7 +8,7 @@
 //! the smaller one.
 
 use isthmus_datatype::raw::{OwnMemory, ReadMemory, WriteMemory};
-use isthmus_transport::meeting::Meeting;
+use isthmus_transport::slabs::SharedSlabs;
 
 use crate::EngineError;
 use crate::base::binding::Reducer;
@@ -60,8 +60,8 @@ pub(super) fn bytes(meet: &CellCollective, pulling: &Pulling) -> u64 {
 }
 
 /// Bytes of a piece: whole elements.
-fn piece(meet: &CellCollective, meeting: &dyn Meeting) -> u64 {
-    let hot = (meeting.cache_bytes() / PART).clamp(SHORTEST, LONGEST);
+fn piece(meet: &CellCollective, slabs: &dyn SharedSlabs) -> u64 {
+    let hot = (slabs.cache_bytes() / PART).clamp(SHORTEST, LONGEST);
     (hot / meet.unit * meet.unit).max(meet.unit)
 }
 
@@ -70,27 +70,27 @@ fn piece(meet: &CellCollective, meeting: &dyn Meeting) -> u64 {
 pub(super) fn advance(
     meet: &mut CellCollective,
     pulling: &mut Pulling,
-    meeting: &mut dyn Meeting,
+    slabs: &mut dyn SharedSlabs,
     most: u64,
 ) -> Result<bool, EngineError> {
     let mut any = false;
     while let Some(&member) = pulling.missing.last() {
-        if !has_offered(meet, member, pulling, meeting) {
+        if !has_offered(meet, member, pulling, slabs) {
             return Ok(any);
         }
         // Who has nothing of the result is not told that it receives too much: both find out that they do not agree.
         let takes = meet.take.is_some();
-        pulling.failed |= match offers::found(meet, member, pulling, meeting) {
+        pulling.failed |= match offers::found(meet, member, pulling, slabs) {
             Err(EngineError::Truncate { .. }) if !takes => true,
             found => found?.is_none(),
         };
         pulling.missing.pop();
         any = true;
     }
-    let (all, piece, from) = (bytes(meet, pulling), piece(meet, meeting), pulling.reduced);
+    let (all, piece, from) = (bytes(meet, pulling), piece(meet, slabs), pulling.reduced);
     while pulling.reduced < all && pulling.reduced - from < most && !pulling.failed {
         let length = piece.min(all - pulling.reduced);
-        pulling.failed = !combine(meet, pulling, meeting, piece, length)?;
+        pulling.failed = !combine(meet, pulling, slabs, piece, length)?;
         pulling.reduced += length;
         any = true;
     }
@@ -101,7 +101,7 @@ pub(super) fn advance(
 fn combine(
     meet: &mut CellCollective,
     pulling: &Pulling,
-    meeting: &mut dyn Meeting,
+    slabs: &mut dyn SharedSlabs,
     piece: u64,
     length: u64,
 ) -> Result<bool, EngineError> {
@@ -123,7 +123,7 @@ fn combine(
     };
     let own = own.part(part.from as isize, length as usize);
     if pulling.shared && me != meet.root {
-        return part.compute_for_root(meet, pulling, meeting, &own, piece);
+        return part.compute_for_root(meet, pulling, slabs, &own, piece);
     }
     let result = meet.take.as_ref();
     let result = result.and_then(|(buffer, start)| buffer.whole(start + at, length));
@@ -132,7 +132,7 @@ fn combine(
     };
     // Who comes first among the others.
     let first = u32::from(me == 0);
-    if !part.fetch(meet, first, pulling, meeting, result.clone())? {
+    if !part.fetch(meet, first, pulling, slabs, result.clone())? {
         return Ok(false);
     }
     if me == 0 {
@@ -146,7 +146,7 @@ fn combine(
         let Some(beside) = beside(meet, piece) else {
             return Ok(false);
         };
-        if !part.fetch(meet, member, pulling, meeting, beside.memory())? {
+        if !part.fetch(meet, member, pulling, slabs, beside.memory())? {
             return Ok(false);
         }
         part.add(&mut result, &beside.reading(), false);
@@ -175,7 +175,7 @@ impl Part<'_> {
         &self,
         meet: &mut CellCollective,
         pulling: &Pulling,
-        meeting: &mut dyn Meeting,
+        slabs: &mut dyn SharedSlabs,
         own: &ReadMemory,
         piece: u64,
     ) -> Result<bool, EngineError> {
@@ -184,15 +184,15 @@ impl Part<'_> {
             return Ok(false);
         };
         let mut result = beside.memory().part(0, self.bytes as usize);
-        let [_, Some(target)] = offers::found_all(meet, root, pulling, meeting)? else {
+        let [_, Some(target)] = offers::found_all(meet, root, pulling, slabs)? else {
             return Ok(false);
         };
-        if !self.fetch(meet, root, pulling, meeting, result.clone())? {
+        if !self.fetch(meet, root, pulling, slabs, result.clone())? {
             return Ok(false);
         }
         self.add(&mut result, own, slab.me == 0);
         let peer = meet.members.peer(meet.rank_of(root));
-        Ok(meeting.store(&slab, root, peer, &target, self.from, result.reading()))
+        Ok(slabs.store(&slab, root, peer, &target, self.from, result.reading()))
     }
 
     /// Copies it from what a member gives; `Ok(false)`: that cannot be copied.
@@ -201,12 +201,12 @@ impl Part<'_> {
         meet: &CellCollective,
         member: u32,
         pulling: &Pulling,
-        meeting: &mut dyn Meeting,
+        slabs: &mut dyn SharedSlabs,
         into: WriteMemory,
     ) -> Result<bool, EngineError> {
         let peer = meet.members.peer(meet.rank_of(member));
-        let offer = offers::found(meet, member, pulling, meeting)?;
-        Ok(offer.is_some_and(|offer| meeting.fetch(peer, &offer, self.from, into, self.bytes)))
+        let offer = offers::found(meet, member, pulling, slabs)?;
+        Ok(offer.is_some_and(|offer| slabs.fetch(peer, &offer, self.from, into, self.bytes)))
     }
 }
 

@@ -3,7 +3,7 @@
 
 use crate::groups::Cut;
 use isthmus_schedule::{ALONE, COPIED, Operation as What};
-use isthmus_transport::meeting::{CellSize, Meeting, Slab};
+use isthmus_transport::slabs::{CellSize, SharedSlabs, Slab};
 
 /// Longest piece of a broadcast: its receivers begin while the root goes on.
 const BROADCAST: u64 = 128 << 10;
@@ -19,12 +19,12 @@ impl Cut {
 
     /// `all`: the members of the place are those of the group.
     #[inline]
-    pub(crate) fn new(meeting: &dyn Meeting, what: What, members: u32, block: u64, unit: u64, all: bool) -> Self {
+    pub(crate) fn new(slabs: &dyn SharedSlabs, what: What, members: u32, block: u64, unit: u64, all: bool) -> Self {
         let room = |size| {
-            let cell = meeting.cell_bytes(members, size) as u64;
+            let cell = slabs.cell_bytes(members, size) as u64;
             match what {
                 // Only long cells leave the memory between them free.
-                What::Bcast if size == CellSize::Long => (meeting.round_bytes(members, size) as u64).min(BROADCAST),
+                What::Bcast if size == CellSize::Long => (slabs.round_bytes(members, size) as u64).min(BROADCAST),
                 // Nobody needs one for itself.
                 what if gives_others(what) => cell / u64::from(members - 1).max(1),
                 _ => cell,

@@ -4,7 +4,7 @@
 
 use isthmus_datatype::raw::{ReadMemory, WriteMemory};
 use isthmus_schedule::Operation as What;
-use isthmus_transport::meeting::{Given, Giving};
+use isthmus_transport::slabs::{Given, Giving};
 
 use crate::base::binding::{Binding, Blocks, BoundBuffer, Reducer, Unit};
 use crate::base::block::Block;

@@ -7,11 +7,11 @@
 //! are of the same operation, and whoever waits looks for one that differs.
 
 use isthmus_schedule::Operation as What;
-use isthmus_transport::meeting::{CellSize, Claim, Disagreement, Meeting, Slab};
+use isthmus_transport::slabs::{CellSize, Claim, Disagreement, SharedSlabs, Slab};
 
 use crate::base::requests::Owner;
 use crate::groups::cell_collective::LOOKS;
-use crate::groups::meeting::Groups;
+use crate::groups::state::Groups;
 use crate::groups::words::{CALLED, MADE, NO_STEP, SETS_UP, in_words, in_words_of};
 use crate::groups::{CellCollective, Cut, InVain, Phase, Taker, Turn};
 use crate::p2p::Core;
@@ -19,33 +19,33 @@ use crate::{Channel, EngineError, Request};
 
 impl CellCollective {
     /// Counts a look at which nothing could be done; true if it is time to ask whether members agree.
-    pub(crate) fn looks_in_vain(&mut self, meeting: &dyn Meeting) -> bool {
+    pub(crate) fn looks_in_vain(&mut self, slabs: &dyn SharedSlabs) -> bool {
         self.vain = self.vain.wrapping_add(1);
-        self.disagrees || self.vain % LOOKS == 0 && !self.nothing_comes(meeting)
+        self.disagrees || self.vain % LOOKS == 0 && !self.nothing_comes(slabs)
     }
 
     /// Before this member sleeps: whether it would for ever.
-    pub(crate) fn waits_in_vain(&mut self, meeting: &dyn Meeting) -> bool {
-        if self.nothing_comes(meeting) {
+    pub(crate) fn waits_in_vain(&mut self, slabs: &dyn SharedSlabs) -> bool {
+        if self.nothing_comes(slabs) {
             return true;
         }
-        self.disagrees = self.disagreement(meeting).is_some();
+        self.disagrees = self.disagreement(slabs).is_some();
         self.disagrees
     }
 
     /// Whether it is known now that a block that it waits for does not come: then it can go on.
-    fn nothing_comes(&mut self, meeting: &dyn Meeting) -> bool {
+    fn nothing_comes(&mut self, slabs: &dyn SharedSlabs) -> bool {
         let slab = *self.slab();
         match &mut self.phase {
-            Phase::Rows(rows) => rows.waits_in_vain(meeting, &slab),
+            Phase::Rows(rows) => rows.waits_in_vain(slabs, &slab),
             _ => false,
         }
     }
 
     /// A member with which this one, which waits, may never get further.
-    pub(crate) fn disagreement(&self, meeting: &dyn Meeting) -> Option<Disagreement> {
-        let found = meeting.disagreements(self.slab(), self.step);
-        let out_of_step = found.iter().find(|found| self.is_out_of_step(found, meeting));
+    pub(crate) fn disagreement(&self, slabs: &dyn SharedSlabs) -> Option<Disagreement> {
+        let found = slabs.disagreements(self.slab(), self.step);
+        let out_of_step = found.iter().find(|found| self.is_out_of_step(found, slabs));
         // One that has given up says why itself.
         let gave_up = || found.iter().find(|found| matches!(found, Disagreement::GaveUp { .. }));
         out_of_step.or_else(gave_up).copied()
@@ -54,20 +54,20 @@ impl CellCollective {
     /// After a mistake: a member that does something else in this step. What it gives in later steps may never be where
     /// this one looks.
     #[cold]
-    pub(crate) fn out_of_step(&self, meeting: &dyn Meeting) -> Option<Disagreement> {
-        let found = meeting.disagreements(self.slab(), self.step);
-        found.into_iter().find(|found| self.is_out_of_step(found, meeting))
+    pub(crate) fn out_of_step(&self, slabs: &dyn SharedSlabs) -> Option<Disagreement> {
+        let found = slabs.disagreements(self.slab(), self.step);
+        found.into_iter().find(|found| self.is_out_of_step(found, slabs))
     }
 
-    fn is_out_of_step(&self, found: &Disagreement, meeting: &dyn Meeting) -> bool {
-        is_out_of_step(found, meeting, self.slab(), self.node.is_none())
+    fn is_out_of_step(&self, found: &Disagreement, slabs: &dyn SharedSlabs) -> bool {
+        is_out_of_step(found, slabs, self.slab(), self.node.is_none())
     }
 }
 
 /// Whether a member takes a step for something that does not go together with what this one takes it for. What
 /// differs in lengths alone and goes in the same rounds is over for all, and each that looks at a length which it did
 /// not expect has an error of its own.
-fn is_out_of_step(found: &Disagreement, meeting: &dyn Meeting, slab: &Slab, all: bool) -> bool {
+fn is_out_of_step(found: &Disagreement, slabs: &dyn SharedSlabs, slab: &Slab, all: bool) -> bool {
     let Disagreement::Other {
         claims: [mine, theirs], ..
     } = found
@@ -80,7 +80,7 @@ fn is_out_of_step(found: &Disagreement, meeting: &dyn Meeting, slab: &Slab, all:
     if [mine, theirs].iter().any(|claim| claim.block == NO_STEP) {
         return mine != theirs;
     }
-    let [mine_cut, their_cut] = [mine, theirs].map(|claim| Cut::new(meeting, what, slab.members, claim.block, 1, all));
+    let [mine_cut, their_cut] = [mine, theirs].map(|claim| Cut::new(slabs, what, slab.members, claim.block, 1, all));
     // How long blocks are cut follows from their elements, which nobody notes.
     let is_known = !what.reduces() || mine_cut.size != CellSize::Long;
     mine.what != theirs.what || mine.root != theirs.root || mine_cut.rounds() != their_cut.rounds() || !is_known
@@ -153,7 +153,7 @@ impl Groups {
             root: how,
             block: NO_STEP,
         };
-        self.meeting(core)?.note(&slab, step, claim);
+        self.slabs(core)?.note(&slab, step, claim);
         Some((slab, step))
     }
 
@@ -162,17 +162,17 @@ impl Groups {
     #[cold]
     pub(crate) fn look_at_turns(&mut self, core: &mut Core, watches: bool) -> bool {
         self.turns.retain(|turn| is_under_way(core, turn.request));
-        let Some(meeting) = self.meeting(core) else {
+        let Some(slabs) = self.slabs(core) else {
             return false;
         };
         for turn in self.turns.iter_mut().filter(|turn| !turn.ends) {
             if watches {
-                meeting.watch(&turn.slab);
+                slabs.watch(&turn.slab);
             }
-            let found = meeting.disagreements(&turn.slab, turn.step);
+            let found = slabs.disagreements(&turn.slab, turn.step);
             let found = found
                 .iter()
-                .find(|found| is_out_of_step(found, meeting, &turn.slab, true));
+                .find(|found| is_out_of_step(found, slabs, &turn.slab, true));
             if let Some(found) = found {
                 turn.ends = true;
                 self.in_vain.push(InVain {
@@ -224,8 +224,8 @@ impl Groups {
 
     /// A step waits in vain if members do not agree; looked for when nothing has happened for a while.
     pub(crate) fn disagreement(&mut self, core: &mut Core, meet: &CellCollective) -> Option<EngineError> {
-        let meeting = self.meeting(core)?;
-        let error = in_words_of(&meet.disagreement(meeting)?, meet);
+        let slabs = self.slabs(core)?;
+        let error = in_words_of(&meet.disagreement(slabs)?, meet);
         Some(self.give_up(core, meet.slab(), error))
     }
 
@@ -238,7 +238,7 @@ impl Groups {
         meet: &CellCollective,
         mistake: EngineError,
     ) -> EngineError {
-        match self.meeting(core).and_then(|meeting| meet.out_of_step(meeting)) {
+        match self.slabs(core).and_then(|slabs| meet.out_of_step(slabs)) {
             Some(found) => self.give_up(core, meet.slab(), in_words_of(&found, meet)),
             None => mistake,
         }

@@ -14,7 +14,7 @@
 use isthmus_datatype::raw::{ReadMemory, WriteMemory};
 use isthmus_protocol::ways::{Delivery, Turn};
 use isthmus_schedule::Operation as What;
-use isthmus_transport::meeting::{Meeting, OFFER, Slab};
+use isthmus_transport::slabs::{OFFER, SharedSlabs, Slab};
 
 use crate::EngineError;
 use crate::base::binding::{BoundBuffer, Side, Sides};
@@ -65,12 +65,12 @@ fn offering(meet: &CellCollective, member: u32) -> u32 {
     }
 }
 
-pub(super) fn has_offered(meet: &CellCollective, member: u32, pulling: &Pulling, meeting: &dyn Meeting) -> bool {
+pub(super) fn has_offered(meet: &CellCollective, member: u32, pulling: &Pulling, slabs: &dyn SharedSlabs) -> bool {
     let cell = offering(meet, member);
-    meeting.have_arrived(meet.slab(), pulling.offers(), cell..cell + 1) == 1
+    slabs.have_arrived(meet.slab(), pulling.offers(), cell..cell + 1) == 1
 }
 
-pub(super) fn offer(meet: &CellCollective, pulling: &Pulling, meeting: &mut dyn Meeting) -> Result<(), EngineError> {
+pub(super) fn offer(meet: &CellCollective, pulling: &Pulling, slabs: &mut dyn SharedSlabs) -> Result<(), EngineError> {
     let (slab, cell, round) = (*meet.slab(), offering(meet, meet.slab().me), pulling.offers());
     let is_shared_here = pulling.shared && slab.me == meet.root;
     let offered = match meet.what {
@@ -78,9 +78,9 @@ pub(super) fn offer(meet: &CellCollective, pulling: &Pulling, meeting: &mut dyn 
         What::Reduce if is_shared_here => [given_whole(meet), taken_of_all(meet)],
         _ => [given_to_others(meet), None],
     };
-    let offers = offered.map(|memory| memory.map(|(memory, bytes)| meeting.offer(memory, bytes)));
+    let offers = offered.map(|memory| memory.map(|(memory, bytes)| slabs.offer(memory, bytes)));
     let bytes = WORDS + offers.iter().flatten().count() * OFFER;
-    let mut to = meeting.give(&slab, round, cell, bytes).map_err(no_memory)?;
+    let mut to = slabs.give(&slab, round, cell, bytes).map_err(no_memory)?;
     let wanted = pulling.turn.map_or(0, |turn| {
         u64::from(turn.way == Delivery::Pull) * COPY + u64::from(turn.timed) * TELL + u64::from(is_shared_here) * SHARE
     });
@@ -89,7 +89,7 @@ pub(super) fn offer(meet: &CellCollective, pulling: &Pulling, meeting: &mut dyn 
     for (place, offer) in offers.iter().flatten().enumerate() {
         to.write((WORDS + place * OFFER) as isize, offer);
     }
-    meeting.arrive(&slab, round, cell..cell + 1);
+    slabs.arrive(&slab, round, cell..cell + 1);
     Ok(())
 }
 
@@ -98,10 +98,10 @@ fn offered(
     meet: &CellCollective,
     member: u32,
     pulling: &Pulling,
-    meeting: &dyn Meeting,
+    slabs: &dyn SharedSlabs,
 ) -> (u64, u64, [Option<[u8; OFFER]>; 2]) {
     let most = WORDS + 2 * OFFER;
-    let (memory, said) = meeting.given(meet.slab(), pulling.offers(), offering(meet, member), most);
+    let (memory, said) = slabs.given(meet.slab(), pulling.offers(), offering(meet, member), most);
     let word = |at| {
         let mut bytes = [0; 8];
         memory.read(at, &mut bytes);
@@ -116,8 +116,8 @@ fn offered(
 }
 
 /// What the decider wants, and whether each is to compute a part.
-pub(super) fn wanted(meet: &CellCollective, pulling: &Pulling, meeting: &dyn Meeting) -> (Turn, bool) {
-    let (_, wanted, _) = offered(meet, pulling.decider, pulling, meeting);
+pub(super) fn wanted(meet: &CellCollective, pulling: &Pulling, slabs: &dyn SharedSlabs) -> (Turn, bool) {
+    let (_, wanted, _) = offered(meet, pulling.decider, pulling, slabs);
     let turn = Turn {
         way: if wanted & COPY != 0 {
             Delivery::Pull
@@ -130,11 +130,11 @@ pub(super) fn wanted(meet: &CellCollective, pulling: &Pulling, meeting: &dyn Mee
 }
 
 /// This member has its blocks, or could not copy them.
-pub(super) fn tell(slab: &Slab, pulling: &Pulling, meeting: &mut dyn Meeting) -> Result<(), EngineError> {
+pub(super) fn tell(slab: &Slab, pulling: &Pulling, slabs: &mut dyn SharedSlabs) -> Result<(), EngineError> {
     let (round, me) = (pulling.outcomes(), slab.me);
-    let mut cell = meeting.give(slab, round, me, 1).map_err(no_memory)?;
+    let mut cell = slabs.give(slab, round, me, 1).map_err(no_memory)?;
     cell.write(0, &[u8::from(pulling.failed)]);
-    meeting.arrive(slab, round, me..me + 1);
+    slabs.arrive(slab, round, me..me + 1);
     Ok(())
 }
 
@@ -144,9 +144,9 @@ pub(super) fn found(
     meet: &CellCollective,
     member: u32,
     pulling: &Pulling,
-    meeting: &dyn Meeting,
+    slabs: &dyn SharedSlabs,
 ) -> Result<Option<[u8; OFFER]>, EngineError> {
-    let [offer, _] = found_all(meet, member, pulling, meeting)?;
+    let [offer, _] = found_all(meet, member, pulling, slabs)?;
     Ok(offer)
 }
 
@@ -155,9 +155,9 @@ pub(super) fn found_all(
     meet: &CellCollective,
     member: u32,
     pulling: &Pulling,
-    meeting: &dyn Meeting,
+    slabs: &dyn SharedSlabs,
 ) -> Result<[Option<[u8; OFFER]>; 2], EngineError> {
-    let (length, _, offers) = offered(meet, member, pulling, meeting);
+    let (length, _, offers) = offered(meet, member, pulling, slabs);
     if length != meet.block {
         return Err(wrong_length(meet.rank_of(member), length, meet.block));
     }
@@ -169,31 +169,31 @@ pub(super) fn copy_from(
     meet: &CellCollective,
     member: u32,
     pulling: &Pulling,
-    meeting: &mut dyn Meeting,
+    slabs: &mut dyn SharedSlabs,
 ) -> Result<bool, EngineError> {
     let length = meet.block;
     if member == meet.slab().me {
         return Ok(copy_own(meet, member));
     }
-    let offer = found(meet, member, pulling, meeting)?;
+    let offer = found(meet, member, pulling, slabs)?;
     let (Some(offer), Some(into)) = (offer, taken_whole(meet, member)) else {
         return Ok(false);
     };
     let peer = meet.members.peer(meet.rank_of(member));
-    Ok(meeting.fetch(peer, &offer, before(meet), into, length))
+    Ok(slabs.fetch(peer, &offer, before(meet), into, length))
 }
 
 /// Writes the own block to what the root of a gather offers for the result; false: that is not possible.
-pub(super) fn write_to(meet: &CellCollective, root: u32, pulling: &Pulling, meeting: &mut dyn Meeting) -> bool {
+pub(super) fn write_to(meet: &CellCollective, root: u32, pulling: &Pulling, slabs: &mut dyn SharedSlabs) -> bool {
     // A block that is not as long as the root expects goes through cells: it is the root's mistake to find.
-    let (length, _, [offer, _]) = offered(meet, root, pulling, meeting);
+    let (length, _, [offer, _]) = offered(meet, root, pulling, slabs);
     let offer = offer.filter(|_| length == meet.block);
     let (Some(offer), Some((own, bytes))) = (offer, given_whole(meet)) else {
         return false;
     };
     let (slab, peer) = (*meet.slab(), meet.members.peer(meet.rank_of(root)));
     let before = u64::from(slab.me) * bytes;
-    meeting.store(&slab, root, peer, &offer, before, own.part(0, bytes as usize))
+    slabs.store(&slab, root, peer, &offer, before, own.part(0, bytes as usize))
 }
 
 /// Copies what this member gives itself.

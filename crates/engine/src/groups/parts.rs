@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use isthmus_datatype::raw::WriteMemory;
 use isthmus_schedule::Operation as What;
-use isthmus_transport::meeting::{Given, Source};
+use isthmus_transport::slabs::{Given, Source};
 
 use crate::EngineError;
 use crate::groups::CellCollective;

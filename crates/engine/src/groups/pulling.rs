@@ -18,7 +18,7 @@
 
 use isthmus_protocol::ways::{Delivery, Turn};
 use isthmus_schedule::Operation as What;
-use isthmus_transport::meeting::{CellSize, Meeting, Round, Slab};
+use isthmus_transport::slabs::{CellSize, Round, SharedSlabs, Slab};
 
 use crate::EngineError;
 use crate::base::binding::Sides;
@@ -134,11 +134,11 @@ impl Pulling {
     }
 
     /// Looks at the outcomes of others; true if there were any.
-    fn hear(&mut self, meeting: &dyn Meeting, slab: &Slab) -> bool {
+    fn hear(&mut self, slabs: &dyn SharedSlabs, slab: &Slab) -> bool {
         let before = self.known;
-        self.known += meeting.have_arrived(slab, self.outcomes(), before..self.heard);
+        self.known += slabs.have_arrived(slab, self.outcomes(), before..self.heard);
         for member in before..self.known {
-            let (outcome, said) = meeting.given(slab, self.outcomes(), member, 1);
+            let (outcome, said) = slabs.given(slab, self.outcomes(), member, 1);
             if said != 1 || outcome.with(0, 1, |failed| failed[0] != 0) {
                 self.others_failed.push(member);
             }
@@ -158,21 +158,21 @@ pub(super) fn share(meet: &mut CellCollective) {
     }
 }
 
-pub(crate) fn can_decide(meet: &mut CellCollective, meeting: &mut dyn Meeting) -> bool {
+pub(crate) fn can_decide(meet: &mut CellCollective, slabs: &mut dyn SharedSlabs) -> bool {
     let Phase::Deciding(pulling) = &meet.phase else {
         return false;
     };
     if !pulling.offered {
-        return meeting.is_free(meet.slab(), pulling.offers());
+        return slabs.is_free(meet.slab(), pulling.offers());
     }
     match (pulling.turn, pulling.missing.last()) {
-        (None, _) => has_offered(meet, pulling.decider, pulling, meeting),
+        (None, _) => has_offered(meet, pulling.decider, pulling, slabs),
         (
             Some(Turn {
                 way: Delivery::Pull, ..
             }),
             Some(&member),
-        ) => has_offered(meet, member, pulling, meeting),
+        ) => has_offered(meet, member, pulling, slabs),
         // Combining goes on whoever else is where.
         (
             Some(Turn {
@@ -182,15 +182,15 @@ pub(crate) fn can_decide(meet: &mut CellCollective, meeting: &mut dyn Meeting) -
         ) if !pulling.failed && pulling.reduced < copied_reductions::bytes(meet, pulling) => true,
         _ if pulling.said => {
             let (round, next) = (pulling.outcomes(), pulling.known);
-            meeting.have_arrived(meet.slab(), round, next..next + 1) == 1
+            slabs.have_arrived(meet.slab(), round, next..next + 1) == 1
         }
         (
             Some(Turn {
                 way: Delivery::Stream, ..
             }),
             _,
-        ) if !meet.is_through_cells() => meet.can_use_cells(meeting),
-        _ => meeting.is_free(meet.slab(), pulling.outcomes()),
+        ) if !meet.is_through_cells() => meet.can_use_cells(slabs),
+        _ => slabs.is_free(meet.slab(), pulling.outcomes()),
     }
 }
 
@@ -198,16 +198,16 @@ pub(crate) fn can_decide(meet: &mut CellCollective, meeting: &mut dyn Meeting) -
 pub(crate) fn decide(
     meet: &mut CellCollective,
     mut pulling: Pulling,
-    meeting: &mut dyn Meeting,
+    slabs: &mut dyn SharedSlabs,
 ) -> Result<(Phase, bool), EngineError> {
     let slab = *meet.slab();
     let mut any = false;
-    if !pulling.offered && meeting.is_free(&slab, pulling.offers()) {
-        offers::offer(meet, &pulling, meeting)?;
+    if !pulling.offered && slabs.is_free(&slab, pulling.offers()) {
+        offers::offer(meet, &pulling, slabs)?;
         (pulling.offered, any) = (true, true);
     }
-    if pulling.turn.is_none() && has_offered(meet, pulling.decider, &pulling, meeting) {
-        let (turn, is_shared) = offers::wanted(meet, &pulling, meeting);
+    if pulling.turn.is_none() && has_offered(meet, pulling.decider, &pulling, slabs) {
+        let (turn, is_shared) = offers::wanted(meet, &pulling, slabs);
         pulling.turn = Some(turn);
         if is_shared && meet.what == What::Reduce && slab.members == 2 {
             pulling.shares(&slab);
@@ -218,27 +218,27 @@ pub(crate) fn decide(
         return Ok((Phase::Deciding(pulling), any));
     };
     if turn.way == Delivery::Stream && !turn.timed {
-        meeting.leave(&slab, pulling.offers());
-        meeting.leave(&slab, pulling.outcomes());
+        slabs.leave(&slab, pulling.offers());
+        slabs.leave(&slab, pulling.outcomes());
         return Ok((Phase::Cells, true));
     }
     let done = match turn.way {
         Delivery::Pull => {
-            any |= copy_some(meet, &mut pulling, meeting)?;
+            any |= copy_some(meet, &mut pulling, slabs)?;
             pulling.missing.is_empty()
                 && (pulling.failed || pulling.reduced == copied_reductions::bytes(meet, &pulling))
         }
         Delivery::Stream => {
-            any |= meet.through_cells(meeting)?;
+            any |= meet.through_cells(slabs)?;
             meet.is_through_cells()
         }
     };
     let tells = !is_silent(meet, &pulling);
-    if done && !pulling.said && (!tells || meeting.is_free(&slab, pulling.outcomes())) {
+    if done && !pulling.said && (!tells || slabs.is_free(&slab, pulling.outcomes())) {
         if tells {
-            offers::tell(&slab, &pulling, meeting)?;
+            offers::tell(&slab, &pulling, slabs)?;
         }
-        meeting.leave(&slab, pulling.offers());
+        slabs.leave(&slab, pulling.offers());
         (pulling.said, any) = (true, true);
     }
     if !pulling.said {
@@ -248,11 +248,11 @@ pub(crate) fn decide(
         pulling.known = pulling.heard;
         pulling.others_failed = pulling.failed.then_some(slab.me).into_iter().collect();
     }
-    any |= pulling.hear(meeting, &slab);
+    any |= pulling.hear(slabs, &slab);
     if pulling.known < pulling.heard {
         return Ok((Phase::Deciding(pulling), any));
     }
-    meeting.leave(&slab, pulling.outcomes());
+    slabs.leave(&slab, pulling.outcomes());
     meet.failed = !pulling.others_failed.is_empty();
     let phase = match turn.way {
         // Over.
@@ -280,19 +280,23 @@ fn waits(meet: &CellCollective, pulling: &Pulling, turn: Turn) -> bool {
 }
 
 /// Copies the next blocks, if they have been offered. True if there were any.
-fn copy_some(meet: &mut CellCollective, pulling: &mut Pulling, meeting: &mut dyn Meeting) -> Result<bool, EngineError> {
+fn copy_some(
+    meet: &mut CellCollective,
+    pulling: &mut Pulling,
+    slabs: &mut dyn SharedSlabs,
+) -> Result<bool, EngineError> {
     if meet.what.reduces() {
-        return copied_reductions::advance(meet, pulling, meeting, AT_ONCE);
+        return copied_reductions::advance(meet, pulling, slabs, AT_ONCE);
     }
     let mut copied = 0;
     while let Some(&member) = pulling.missing.last().filter(|_| copied < AT_ONCE) {
-        if !has_offered(meet, member, pulling, meeting) {
+        if !has_offered(meet, member, pulling, slabs) {
             break;
         }
         pulling.missing.pop();
         let is_done = match meet.what == What::Gather && member != meet.slab().me {
-            true => offers::write_to(meet, member, pulling, meeting),
-            false => offers::copy_from(meet, member, pulling, meeting)?,
+            true => offers::write_to(meet, member, pulling, slabs),
+            false => offers::copy_from(meet, member, pulling, slabs)?,
         };
         if !is_done {
             pulling.failed = true;
@@ -304,8 +308,8 @@ fn copy_some(meet: &mut CellCollective, pulling: &mut Pulling, meeting: &mut dyn
 }
 
 /// Leaves long rounds that nobody needed, from round `done` of them on. How many are left now.
-pub(crate) fn leave_rest(meet: &CellCollective, meeting: &mut dyn Meeting, done: u64) -> u64 {
-    done + meeting.leave_some(meet.slab(), meet.long_round(done), meet.cut.long_rounds() - done)
+pub(crate) fn leave_rest(meet: &CellCollective, slabs: &mut dyn SharedSlabs, done: u64) -> u64 {
+    done + slabs.leave_some(meet.slab(), meet.long_round(done), meet.cut.long_rounds() - done)
 }
 
 #[cfg(test)]

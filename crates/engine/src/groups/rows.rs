@@ -23,7 +23,7 @@ mod usual;
 
 use isthmus_datatype::raw::ReadMemory;
 use isthmus_schedule::Operation as What;
-use isthmus_transport::meeting::{CellSize, Given, Meeting, Round, Slab};
+use isthmus_transport::slabs::{CellSize, Given, Round, SharedSlabs, Slab};
 
 use crate::EngineError;
 use crate::base::mistake::{no_memory, wrong_length};
@@ -44,9 +44,9 @@ pub(crate) struct Slots {
 
 impl Slots {
     /// `None`: they would be too short.
-    pub(crate) fn of(meeting: &dyn Meeting, what: What, members: u32) -> Option<Self> {
+    pub(crate) fn of(slabs: &dyn SharedSlabs, what: What, members: u32) -> Option<Self> {
         let count = Self::in_a_cell(what, members);
-        let bytes = |size| meeting.cell_bytes(members, size) / count / LENGTH * LENGTH;
+        let bytes = |size| slabs.cell_bytes(members, size) / count / LENGTH * LENGTH;
         let (short, middle) = (bytes(CellSize::Short), bytes(CellSize::Middle));
         (short >= SLOT).then_some(Self { count, short, middle })
     }
@@ -299,23 +299,23 @@ impl<D: Data> Rows<D> {
     }
 
     /// Whether anything can be done now.
-    pub(crate) fn can_advance(&self, meeting: &mut dyn Meeting, slab: &Slab) -> bool {
+    pub(crate) fn can_advance(&self, slabs: &mut dyn SharedSlabs, slab: &Slab) -> bool {
         let mut sizes = self.gives.iter().zip(self.rounds);
         if let Some((_, round)) = sizes.find(|(gives, _)| **gives) {
-            return meeting.is_free(slab, round);
+            return slabs.is_free(slab, round);
         }
         // What keeps one that has taken all is an earlier step of this process.
-        self.next < slab.members && !matches!(self.look(meeting, slab, self.next), Found::Missing)
+        self.next < slab.members && !matches!(self.look(slabs, slab, self.next), Found::Missing)
     }
 
     /// Looks whether the member whose block comes next has gone on without giving one. True: that is a mistake, and the
     /// operation goes on.
-    pub(crate) fn waits_in_vain(&mut self, meeting: &dyn Meeting, slab: &Slab) -> bool {
+    pub(crate) fn waits_in_vain(&mut self, slabs: &dyn SharedSlabs, slab: &Slab) -> bool {
         if self.gives == [false; 2] && self.next < slab.members {
             let (round, (cell, _)) = (self.rounds[0], self.cell(slab, self.next));
-            let gave_nothing = |round| meeting.have_arrived(slab, round, cell..cell + 1) == 0;
+            let gave_nothing = |round| slabs.have_arrived(slab, round, cell..cell + 1) == 0;
             // In this order: it leaves after it has given.
-            self.silent = meeting.has_left(slab, round, self.next) && self.rounds.into_iter().all(gave_nothing);
+            self.silent = slabs.has_left(slab, round, self.next) && self.rounds.into_iter().all(gave_nothing);
         }
         self.silent
     }
@@ -324,7 +324,7 @@ impl<D: Data> Rows<D> {
     /// one expects.
     pub(crate) fn advance(
         &mut self,
-        meeting: &mut dyn Meeting,
+        slabs: &mut dyn SharedSlabs,
         slab: &Slab,
         mistake: &mut Option<EngineError>,
     ) -> Result<bool, EngineError> {
@@ -332,16 +332,16 @@ impl<D: Data> Rows<D> {
         for size in 0..2 {
             if self.gives[size] {
                 if let Some(memory) = self.in_one_go(slab, size) {
-                    if !self.give_at_once(meeting, slab, &memory) {
+                    if !self.give_at_once(slabs, slab, &memory) {
                         return Ok(any);
                     }
                     any = true;
                     continue;
                 }
-                if !meeting.is_free(slab, self.rounds[size]) {
+                if !slabs.is_free(slab, self.rounds[size]) {
                     return Ok(any);
                 }
-                self.give(meeting, slab, size)?;
+                self.give(slabs, slab, size)?;
                 self.gives[size] = false;
                 any = true;
             }
@@ -351,7 +351,7 @@ impl<D: Data> Rows<D> {
             any = true;
         }
         while self.next < slab.members {
-            match self.look(meeting, slab, self.next) {
+            match self.look(slabs, slab, self.next) {
                 Found::Missing => return Ok(any),
                 Found::Nothing => {}
                 Found::Wrong(said) => {
@@ -367,7 +367,7 @@ impl<D: Data> Rows<D> {
             if *left {
                 continue;
             }
-            if meeting.leave_some(slab, round, 1) == 1 {
+            if slabs.leave_some(slab, round, 1) == 1 {
                 (*left, any) = (true, true);
             }
         }
@@ -394,10 +394,10 @@ impl<D: Data> Rows<D> {
 
     /// Gives that, if it is possible now, and leaves the round if it takes nothing there.
     #[inline]
-    fn give_at_once(&mut self, meeting: &mut dyn Meeting, slab: &Slab, memory: &ReadMemory) -> bool {
+    fn give_at_once(&mut self, slabs: &mut dyn SharedSlabs, slab: &Slab, memory: &ReadMemory) -> bool {
         let leaves = self.step.what == What::Gatherv;
         let (_, bytes) = memory.window();
-        let given = meeting.give_at_once(slab, self.rounds[0], slab.me, Some(memory), bytes as usize, leaves);
+        let given = slabs.give_at_once(slab, self.rounds[0], slab.me, Some(memory), bytes as usize, leaves);
         (self.gives[0], self.left[0]) = (!given, given && leaves);
         given
     }
@@ -409,11 +409,11 @@ impl<D: Data> Rows<D> {
     }
 
     /// Gives everything that goes in a round.
-    fn give(&self, meeting: &mut dyn Meeting, slab: &Slab, size: usize) -> Result<(), EngineError> {
+    fn give(&self, slabs: &mut dyn SharedSlabs, slab: &Slab, size: usize) -> Result<(), EngineError> {
         if self.step.what != What::Scatterv {
             let cell = slab.me;
-            self.give_cell(meeting, slab, size, cell, self.receivers(slab))?;
-            meeting.arrive(slab, self.rounds[size], cell..cell + 1);
+            self.give_cell(slabs, slab, size, cell, self.receivers(slab))?;
+            slabs.arrive(slab, self.rounds[size], cell..cell + 1);
             return Ok(());
         }
         for to in self.receivers(slab).filter(|&to| to != slab.me) {
@@ -421,14 +421,14 @@ impl<D: Data> Rows<D> {
                 if let Some(memory) = self.short_piece(slab, to) {
                     let (_, bytes) = memory.window();
                     // The round is free, so this is possible.
-                    meeting.give_at_once(slab, self.rounds[0], to, Some(&memory), bytes as usize, false);
+                    slabs.give_at_once(slab, self.rounds[0], to, Some(&memory), bytes as usize, false);
                     continue;
                 }
             }
             let is_middle = self.slots.size(self.given(slab, to)) == Some(CellSize::Middle);
             if is_middle == (size == 1) {
-                self.give_cell(meeting, slab, size, to, to..to + 1)?;
-                meeting.arrive(slab, self.rounds[size], to..to + 1);
+                self.give_cell(slabs, slab, size, to, to..to + 1)?;
+                slabs.arrive(slab, self.rounds[size], to..to + 1);
             }
         }
         Ok(())
@@ -436,7 +436,7 @@ impl<D: Data> Rows<D> {
 
     fn give_cell(
         &self,
-        meeting: &mut dyn Meeting,
+        slabs: &mut dyn SharedSlabs,
         slab: &Slab,
         size: usize,
         cell: u32,
@@ -444,17 +444,17 @@ impl<D: Data> Rows<D> {
     ) -> Result<(), EngineError> {
         let others = receivers.filter(|&to| !self.is_apart() || to != slab.me);
         if size == 0 && self.slots.count == 1 {
-            return others.take(1).try_for_each(|to| self.give_one(meeting, slab, cell, to));
+            return others.take(1).try_for_each(|to| self.give_one(slabs, slab, cell, to));
         }
         if self.slots.count == 1 {
             return others
                 .take(1)
-                .try_for_each(|to| self.give_middle(meeting, slab, cell, to));
+                .try_for_each(|to| self.give_middle(slabs, slab, cell, to));
         }
         let slot = if size == 0 { self.slots.short } else { self.slots.middle };
         let here = if size == 0 { CellSize::Short } else { CellSize::Middle };
         let all = slot * self.slots.count;
-        let mut memory = meeting.give(slab, self.rounds[size], cell, all).map_err(no_memory)?;
+        let mut memory = slabs.give(slab, self.rounds[size], cell, all).map_err(no_memory)?;
         for to in others {
             let length = self.given(slab, to);
             let mut at = self.slot(slab.me, to) * slot;
@@ -471,11 +471,11 @@ impl<D: Data> Rows<D> {
     }
 
     /// Gives the only block of a short cell, or says how long it is.
-    fn give_one(&self, meeting: &mut dyn Meeting, slab: &Slab, cell: u32, to: u32) -> Result<(), EngineError> {
+    fn give_one(&self, slabs: &mut dyn SharedSlabs, slab: &Slab, cell: u32, to: u32) -> Result<(), EngineError> {
         let (round, length) = (self.rounds[0], self.given(slab, to));
         let is_here = self.slots.size(length) == Some(CellSize::Short);
         let bytes = if is_here { length as usize } else { self.slots.short };
-        let mut memory = meeting.give(slab, round, cell, bytes).map_err(no_memory)?;
+        let mut memory = slabs.give(slab, round, cell, bytes).map_err(no_memory)?;
         if !is_here {
             memory.write(0, &length.to_ne_bytes());
         } else if length > 0 {
@@ -486,30 +486,30 @@ impl<D: Data> Rows<D> {
     }
 
     /// Gives the only block of a middle cell.
-    fn give_middle(&self, meeting: &mut dyn Meeting, slab: &Slab, cell: u32, to: u32) -> Result<(), EngineError> {
+    fn give_middle(&self, slabs: &mut dyn SharedSlabs, slab: &Slab, cell: u32, to: u32) -> Result<(), EngineError> {
         let (length, (side, block)) = (self.given(slab, to) as usize, self.source(slab, to));
-        let mut memory = meeting.give(slab, self.rounds[1], cell, length).map_err(no_memory)?;
+        let mut memory = slabs.give(slab, self.rounds[1], cell, length).map_err(no_memory)?;
         self.data.fill(side, block, &mut memory, 0);
         Ok(())
     }
 
     /// Looks for what a member gives.
     #[inline]
-    fn look<'a>(&self, meeting: &'a dyn Meeting, slab: &Slab, from: u32) -> Found<'a> {
+    fn look<'a>(&self, slabs: &'a dyn SharedSlabs, slab: &Slab, from: u32) -> Found<'a> {
         let length = self.taken(slab, from);
         if length == 0 {
             return Found::Nothing;
         }
         let (cell, slot) = self.cell(slab, from);
         if self.slots.count == 1 {
-            return self.look_at_one(meeting, slab, cell, length);
+            return self.look_at_one(slabs, slab, cell, length);
         }
-        let arrived = |round| meeting.have_arrived(slab, round, cell..cell + 1) == 1;
+        let arrived = |round| slabs.have_arrived(slab, round, cell..cell + 1) == 1;
         if !arrived(self.rounds[0]) {
             return if self.silent { Found::Wrong(0) } else { Found::Missing };
         }
         let all = self.slots.short * self.slots.count;
-        let (memory, _) = meeting.given(slab, self.rounds[0], cell, all);
+        let (memory, _) = slabs.given(slab, self.rounds[0], cell, all);
         let at = slot * self.slots.short;
         let says = u32::from_ne_bytes(read(&memory, at));
         if says != said(length) {
@@ -521,7 +521,7 @@ impl<D: Data> Rows<D> {
             Some(_) if !arrived(self.rounds[1]) => Found::Missing,
             Some(_) => {
                 let all = self.slots.middle * self.slots.count;
-                let (memory, _) = meeting.given(slab, self.rounds[1], cell, all);
+                let (memory, _) = slabs.given(slab, self.rounds[1], cell, all);
                 Found::Block(memory.part((slot * self.slots.middle) as isize, length as usize))
             }
             None => Found::Nothing,
@@ -530,10 +530,10 @@ impl<D: Data> Rows<D> {
 
     /// The same where each cell has one block: it is in the short cell or in the middle one.
     #[inline]
-    fn look_at_one<'a>(&self, meeting: &'a dyn Meeting, slab: &Slab, cell: u32, length: u64) -> Found<'a> {
+    fn look_at_one<'a>(&self, slabs: &'a dyn SharedSlabs, slab: &Slab, cell: u32, length: u64) -> Found<'a> {
         let size = self.slots.size(length);
         let here = usize::from(size == Some(CellSize::Middle));
-        let arrived = |at: usize| meeting.have_arrived(slab, self.rounds[at], cell..cell + 1) == 1;
+        let arrived = |at: usize| slabs.have_arrived(slab, self.rounds[at], cell..cell + 1) == 1;
         let at = match arrived(here) {
             true => here,
             false if arrived(1 - here) => 1 - here,
@@ -541,7 +541,7 @@ impl<D: Data> Rows<D> {
             false => return Found::Missing,
         };
         let room = [self.slots.short, self.slots.middle][at];
-        let (memory, bytes) = meeting.given(slab, self.rounds[at], cell, room);
+        let (memory, bytes) = slabs.given(slab, self.rounds[at], cell, room);
         let is_elsewhere = at == 0 && bytes == room as u64;
         let says = if is_elsewhere {
             u64::from_ne_bytes(read(&memory, 0))

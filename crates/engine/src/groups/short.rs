@@ -7,14 +7,14 @@ use std::ops::Range;
 
 use isthmus_datatype::raw::{ReadMemory, WriteMemory};
 use isthmus_schedule::Operation as What;
-use isthmus_transport::meeting::{CellSize, Claim, Given, Meeting, Round, Slab};
+use isthmus_transport::slabs::{CellSize, Claim, Given, Round, SharedSlabs, Slab};
 
 use crate::base::binding::{BoundBuffer, Reducer, Sides};
 use crate::base::block::Block;
 use crate::groups::barrier;
 use crate::groups::cell_collective;
 use crate::groups::cut::{contributors, gives_others, place_among_others};
-use crate::groups::meeting::Groups;
+use crate::groups::state::Groups;
 use crate::groups::words::{NO_STEP, SETS_UP};
 use crate::groups::{Begin, CellCollective, Cut, Whose};
 use crate::p2p::Core;
@@ -79,7 +79,7 @@ impl Short {
     #[inline]
     fn give(
         &self,
-        meeting: &mut dyn Meeting,
+        slabs: &mut dyn SharedSlabs,
         slab: &Slab,
         round: Round,
         cell: u32,
@@ -101,44 +101,44 @@ impl Short {
             } else {
                 self.give.as_ref()
             };
-            return Ok(meeting.give_at_once(slab, round, cell, memory, bytes, leaves));
+            return Ok(slabs.give_at_once(slab, round, cell, memory, bytes, leaves));
         }
-        if !meeting.is_free(slab, round) {
+        if !slabs.is_free(slab, round) {
             return Ok(false);
         }
         if self.what == What::Scatter {
-            self.give_each(meeting, slab, round)?;
+            self.give_each(slabs, slab, round)?;
         } else if let Some(all) = &self.give {
-            let mut to = meeting
+            let mut to = slabs
                 .give(slab, round, cell, bytes)
                 .map_err(cell_collective::no_memory)?;
             to.copy(0, all, 0, first);
             if let Some(rest) = &rest {
                 to.copy(first as isize, rest, 0, bytes - first);
             }
-            meeting.arrive(slab, round, cell..cell + 1);
+            slabs.arrive(slab, round, cell..cell + 1);
         } else {
-            meeting.arrive(slab, round, cell..cell + 1);
+            slabs.arrive(slab, round, cell..cell + 1);
         }
         if leaves {
-            meeting.leave(slab, round);
+            slabs.leave(slab, round);
         }
         Ok(true)
     }
 
     /// Gives a block in the cell of each other member, and itself its own: the root of a scatter.
-    fn give_each(&self, meeting: &mut dyn Meeting, slab: &Slab, round: Round) -> Result<(), EngineError> {
+    fn give_each(&self, slabs: &mut dyn SharedSlabs, slab: &Slab, round: Round) -> Result<(), EngineError> {
         let (bytes, me) = (self.block as usize, slab.me);
         let at = |member: u32| member as isize * bytes as isize;
         let Some(all) = &self.give else { return Ok(()) };
         for member in (0..slab.members).filter(|&member| member != me) {
-            let mut cell = meeting
+            let mut cell = slabs
                 .give(slab, round, member, bytes)
                 .map_err(cell_collective::no_memory)?;
             cell.copy(0, all, at(member), bytes);
         }
-        meeting.arrive(slab, round, 0..me);
-        meeting.arrive(slab, round, me + 1..slab.members);
+        slabs.arrive(slab, round, 0..me);
+        slabs.arrive(slab, round, me + 1..slab.members);
         if let Some(take) = &self.take {
             take.clone().copy(0, all, at(me), bytes);
         }
@@ -156,7 +156,7 @@ impl Short {
 
     /// Everything that is waited for has arrived: takes what these cells have, so many bytes each.
     #[inline]
-    fn take(&self, meeting: &dyn Meeting, slab: &Slab, round: Round, bytes: usize, cells: Range<u32>) -> Taken {
+    fn take(&self, slabs: &dyn SharedSlabs, slab: &Slab, round: Round, bytes: usize, cells: Range<u32>) -> Taken {
         let Some(memory) = &self.take else {
             return Ok(());
         };
@@ -178,7 +178,7 @@ impl Short {
                 }
                 _ => 0,
             };
-            let (data, said) = meeting.given(slab, round, cell, bytes);
+            let (data, said) = slabs.given(slab, round, cell, bytes);
             if said == bytes as u64 {
                 return Some((data, place));
             }
@@ -286,23 +286,23 @@ impl<'a> Visit<'a> {
 
     /// Does what can be done without waiting. True: everything that it waits for has arrived.
     #[inline]
-    fn advance(&mut self, meeting: &mut dyn Meeting) -> Result<bool, EngineError> {
+    fn advance(&mut self, slabs: &mut dyn SharedSlabs) -> Result<bool, EngineError> {
         if self.gives && !self.given {
-            if self.comes_last && !self.have_come(meeting) {
+            if self.comes_last && !self.have_come(slabs) {
                 return Ok(false);
             }
-            self.given = self.short.give(meeting, self.slab, self.round, self.cell, self.bytes)?;
+            self.given = self.short.give(slabs, self.slab, self.round, self.cell, self.bytes)?;
             if !self.given {
                 return Ok(false);
             }
         }
-        Ok(!self.waits || self.have_come(meeting))
+        Ok(!self.waits || self.have_come(slabs))
     }
 
     #[inline]
-    fn have_come(&mut self, meeting: &dyn Meeting) -> bool {
+    fn have_come(&mut self, slabs: &dyn SharedSlabs) -> bool {
         if self.seen < self.cells.end {
-            self.seen += meeting.have_arrived(self.slab, self.round, self.seen..self.cells.end);
+            self.seen += slabs.have_arrived(self.slab, self.round, self.seen..self.cells.end);
         }
         self.seen == self.cells.end
     }
@@ -315,10 +315,10 @@ impl<'a> Visit<'a> {
 
     /// Everything that it waits for has arrived: takes it and leaves the round.
     #[inline]
-    fn end(&self, meeting: &mut dyn Meeting) -> Taken {
+    fn end(&self, slabs: &mut dyn SharedSlabs) -> Taken {
         let cells = self.cells.clone();
-        let taken = self.short.take(meeting, self.slab, self.round, self.bytes, cells);
-        meeting.leave(self.slab, self.round);
+        let taken = self.short.take(slabs, self.slab, self.round, self.bytes, cells);
+        slabs.leave(self.slab, self.round);
         taken
     }
 
@@ -395,17 +395,17 @@ impl Groups {
         tools.plan_begins(channel.context.number(), operation, sequence);
         tools.begins(operation);
         let comes_last = barrier::comes_last(core, short.what, &slab);
-        let meeting = self.meeting(core)?;
-        meeting.note(&slab, step, short.claim(whose));
+        let slabs = self.slabs(core)?;
+        slabs.note(&slab, step, short.claim(whose));
         if lost {
             return Some(Err(self.lose(core, channel, &slab)));
         }
         let round = Round { size, number: first };
         let mut visit = Visit::new(short, &slab, (step, round), comes_last);
         loop {
-            match visit.advance(meeting) {
+            match visit.advance(slabs) {
                 Ok(true) if visit.leaves_at_once() => return Some(Ok(None)),
-                Ok(true) => match visit.end(meeting) {
+                Ok(true) => match visit.end(slabs) {
                     Ok(()) => return Some(Ok(None)),
                     Err(mistake) => {
                         let meet = visit.under_way(channel, whose);
@@ -425,8 +425,8 @@ impl Groups {
     /// The size of the cells for such a block, which is remembered.
     #[cold]
     fn find_size(&mut self, core: &mut Core, short: &Short, slab: &Slab) -> Option<CellSize> {
-        let (meeting, unit) = (self.meeting(core)?, short.unit());
-        let size = Cut::new(meeting, short.what, slab.members, short.block, unit, true).one_round();
+        let (slabs, unit) = (self.slabs(core)?, short.unit());
+        let size = Cut::new(slabs, short.what, slab.members, short.block, unit, true).one_round();
         let begun = self.begun(slab.number)?;
         begun.remember(slab.members, short.what, short.block, unit, size);
         size

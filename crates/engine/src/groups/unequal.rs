@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Operations of blocks that may differ in length, where groups share memory ([`Rows`]).
 
-use isthmus_transport::meeting::{CellSize, Claim, Round, Slab};
+use isthmus_transport::slabs::{CellSize, Claim, Round, Slab};
 
 use crate::groups::data::{Bound, Data, Unequal};
-use crate::groups::meeting::Groups;
 use crate::groups::rows::{Rows, Slots};
+use crate::groups::state::Groups;
 use crate::groups::{CellCollective, Cut};
 use crate::p2p::Core;
 use crate::{Binding, Channel, EngineError, Request};
@@ -61,13 +61,13 @@ impl Groups {
         let begun = self.begin_rows(core, channel, step, slots)?;
         let (slab, mut mistake) = (begun.slab, None);
         let mut rows = Rows::new(step, &slab, data, begun.slots, begun.rounds());
-        let Some(meeting) = self.meeting(core) else {
+        let Some(slabs) = self.slabs(core) else {
             return Err(NOWHERE);
         };
-        let mut goes_on = rows.begin(meeting, &slab, &mut pause);
+        let mut goes_on = rows.begin(slabs, &slab, &mut pause);
         while !rows.is_over() && matches!(goes_on, Ok(true)) {
             goes_on = rows
-                .advance(meeting, &slab, &mut mistake)
+                .advance(slabs, &slab, &mut mistake)
                 .map(|_| rows.is_over() || pause());
         }
         if let Err(error) = goes_on {
@@ -99,11 +99,11 @@ impl Groups {
         };
         let begun = self.begin_rows(core, channel, step, Some(slots))?;
         let slab = begun.slab;
-        let Some(meeting) = self.meeting(core) else {
+        let Some(slabs) = self.slabs(core) else {
             return Err(NOWHERE);
         };
         let [short, middle] = begun.rounds();
-        let left = [meeting.pass(&slab, short), meeting.leave_some(&slab, middle, 1) == 1];
+        let left = [slabs.pass(&slab, short), slabs.leave_some(&slab, middle, 1) == 1];
         if left == [true; 2] {
             return Ok(Some(None));
         }
@@ -144,10 +144,10 @@ impl Groups {
             root: step.root,
             block: 0,
         };
-        let Some(meeting) = self.meeting(core) else {
+        let Some(slabs) = self.slabs(core) else {
             return Err(NOWHERE);
         };
-        meeting.note(&slab, number, claim);
+        slabs.note(&slab, number, claim);
         Ok(Begun {
             slab,
             slots,

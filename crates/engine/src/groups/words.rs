@@ -2,7 +2,7 @@
 //! How members that do not call the same are told so.
 
 use isthmus_schedule::Operation as What;
-use isthmus_transport::meeting::{Claim, Disagreement, ENLARGE};
+use isthmus_transport::slabs::{Claim, Disagreement, ENLARGE};
 
 use crate::EngineError;
 use crate::groups::CellCollective;

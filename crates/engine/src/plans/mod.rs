@@ -8,7 +8,7 @@ pub(crate) mod scratch;
 pub(crate) mod staged;
 
 use crate::base::request::CompletedPart;
-use crate::groups::meeting::Groups;
+use crate::groups::state::Groups;
 use crate::mismatch::Testimony;
 use crate::p2p::Core;
 use crate::plans::execution::Execution;

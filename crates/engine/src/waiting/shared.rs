@@ -33,7 +33,7 @@ use isthmus_transport::{Transport, is_readable, wait as sleep_on};
 use crate::base::callbacks::{Callbacks, Caller};
 use crate::groups::collective_id::CollectiveId;
 use crate::groups::data::Bound;
-use crate::groups::meeting::Groups;
+use crate::groups::state::Groups;
 use crate::p2p::Core;
 use crate::p2p::loss::end_in_doubt;
 use crate::p2p::receive::begin_directly;

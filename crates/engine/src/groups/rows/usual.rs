@@ -4,7 +4,7 @@
 //! usual is left to [`Rows::advance`], which goes on where this stops.
 
 use isthmus_schedule::Operation as What;
-use isthmus_transport::meeting::{Meeting, Slab};
+use isthmus_transport::slabs::{SharedSlabs, Slab};
 
 use super::{Rows, Slots};
 use crate::EngineError;
@@ -29,11 +29,11 @@ impl<D: Data> Rows<D> {
     #[inline]
     pub(crate) fn begin(
         &mut self,
-        meeting: &mut dyn Meeting,
+        slabs: &mut dyn SharedSlabs,
         slab: &Slab,
         pause: &mut impl FnMut() -> bool,
     ) -> Result<bool, EngineError> {
-        if !self.is_usual() || self.gives[0] && !self.give_all(meeting, slab) {
+        if !self.is_usual() || self.gives[0] && !self.give_all(slabs, slab) {
             return Ok(true);
         }
         if std::mem::take(&mut self.keeps) {
@@ -46,12 +46,12 @@ impl<D: Data> Rows<D> {
             let length = self.taken(slab, self.next);
             if length > 0 {
                 let (cell, _) = self.cell(slab, self.next);
-                while meeting.have_arrived(slab, round, cell..cell + 1) == 0 {
+                while slabs.have_arrived(slab, round, cell..cell + 1) == 0 {
                     if !pause() {
                         return Ok(false);
                     }
                 }
-                let (memory, said) = meeting.given(slab, round, cell, self.slots.short);
+                let (memory, said) = slabs.given(slab, round, cell, self.slots.short);
                 if said != length {
                     // It is elsewhere, or as long as it must not be.
                     return Ok(true);
@@ -62,7 +62,7 @@ impl<D: Data> Rows<D> {
         }
         self.next = slab.members;
         for (left, round) in self.left.iter_mut().zip(self.rounds) {
-            *left = *left || meeting.leave_some(slab, round, 1) == 1;
+            *left = *left || slabs.leave_some(slab, round, 1) == 1;
         }
         Ok(true)
     }
@@ -81,7 +81,7 @@ impl<D: Data> Rows<D> {
 
     /// Gives all that it gives, if that is possible now.
     #[inline]
-    fn give_all(&mut self, meeting: &mut dyn Meeting, slab: &Slab) -> bool {
+    fn give_all(&mut self, slabs: &mut dyn SharedSlabs, slab: &Slab) -> bool {
         let round = self.rounds[0];
         let whole = |side, block| {
             let length = self.data.length(side, block);
@@ -90,7 +90,7 @@ impl<D: Data> Rows<D> {
         };
         match self.step.what {
             What::Scatterv => {
-                if !meeting.is_free(slab, round) {
+                if !slabs.is_free(slab, round) {
                     return false;
                 }
                 for to in (0..slab.members).filter(|&to| to != slab.me) {
@@ -98,7 +98,7 @@ impl<D: Data> Rows<D> {
                     let Some((memory, bytes)) = whole(Side::Send, to) else {
                         continue;
                     };
-                    meeting.give_at_once(slab, round, to, Some(&memory), bytes, false);
+                    slabs.give_at_once(slab, round, to, Some(&memory), bytes, false);
                 }
             }
             what => {
@@ -112,7 +112,7 @@ impl<D: Data> Rows<D> {
                     return false;
                 };
                 let leaves = what == What::Gatherv;
-                if !meeting.give_at_once(slab, round, slab.me, Some(&memory), bytes, leaves) {
+                if !slabs.give_at_once(slab, round, slab.me, Some(&memory), bytes, leaves) {
                     return false;
                 }
                 self.left[0] = leaves;

@@ -5,7 +5,7 @@ use isthmus_datatype::raw::OwnMemory;
 use isthmus_protocol::ways::{Delivery, Store};
 use isthmus_schedule::Operation as What;
 use isthmus_schedule::step::{Circle, Together};
-use isthmus_transport::meeting::{CellSize, Meeting, Slab, Used};
+use isthmus_transport::slabs::{CellSize, SharedSlabs, Slab, Used};
 use isthmus_transport::{Peer, Transport};
 use isthmus_wire::waiting::Item;
 
@@ -133,8 +133,8 @@ pub(crate) fn give_back(groups: &Groups, core: &mut Core, number: u32) {
         steps: begun.steps,
         rounds: begun.rounds,
     });
-    if let Some(meeting) = groups.meeting(core) {
-        meeting.give_back_slab(number, used);
+    if let Some(slabs) = groups.slabs(core) {
+        slabs.give_back_slab(number, used);
     }
 }
 
@@ -162,17 +162,15 @@ pub(crate) struct Groups {
 impl Groups {
     /// The machine of an engine over these transports.
     pub(crate) fn new(transports: &mut [Box<dyn Transport>]) -> Self {
-        let transport = transports
-            .iter_mut()
-            .position(|transport| transport.meeting().is_some());
+        let transport = transports.iter_mut().position(|transport| transport.slabs().is_some());
         Self {
             transport,
             ..Self::default()
         }
     }
 
-    pub(crate) fn meeting<'a>(&self, core: &'a mut Core) -> Option<&'a mut dyn Meeting> {
-        core.transports[self.transport?].meeting()
+    pub(crate) fn slabs<'a>(&self, core: &'a mut Core) -> Option<&'a mut dyn SharedSlabs> {
+        core.transports[self.transport?].slabs()
     }
 
     /// The slots of an operation of blocks that may differ in length. `None`: the group shares no memory.
@@ -182,7 +180,7 @@ impl Groups {
         match self.slots {
             Some((known, slots)) if known == shape => Some(slots),
             _ => {
-                let slots = Slots::of(self.meeting(core)?, what, shape.0)?;
+                let slots = Slots::of(self.slabs(core)?, what, shape.0)?;
                 self.slots = Some((shape, slots));
                 Some(slots)
             }
@@ -214,8 +212,8 @@ impl Groups {
             members: begun.members,
             ..Begun::default()
         };
-        if let Some(meeting) = self.meeting(core) {
-            meeting.open_slab(number);
+        if let Some(slabs) = self.slabs(core) {
+            slabs.open_slab(number);
         }
     }
 
@@ -290,11 +288,11 @@ impl Groups {
         meet: &mut CellCollective,
         mut pause: impl FnMut() -> bool,
     ) -> Result<bool, EngineError> {
-        let Some(meeting) = self.meeting(core) else {
+        let Some(slabs) = self.slabs(core) else {
             return Ok(false);
         };
         loop {
-            if let Err(error) = meet.advance(meeting) {
+            if let Err(error) = meet.advance(slabs) {
                 return Err(self.give_up(core, meet.slab(), error));
             }
             if meet.is_over() {
@@ -362,11 +360,11 @@ impl Groups {
         let slab = slab(channel, step.circle).ok_or_else(|| nowhere.clone())?;
         let comes_last = step.circle == Circle::All && barrier::comes_last(core, step.what, &slab);
         let has_neighbours = barrier::shares_processors(core);
-        let Some(meeting) = self.meeting(core) else {
+        let Some(slabs) = self.slabs(core) else {
             return Err(nowhere);
         };
         let (block, all) = (step.block * sides.unit, step.circle == Circle::All);
-        let cut = Cut::new(meeting, step.what, slab.members, block, sides.unit, all);
+        let cut = Cut::new(slabs, step.what, slab.members, block, sides.unit, all);
         let Some(begun) = self.begun(slab.number) else {
             return Err(nowhere);
         };
@@ -403,7 +401,7 @@ impl Groups {
         }
         meet.context = channel.context;
         meet.node = channel.node.clone().filter(|_| step.circle != Circle::All);
-        meeting.note(&slab, meet.step, meet.claim());
+        slabs.note(&slab, meet.step, meet.claim());
         Ok(meet)
     }
 
@@ -420,11 +418,11 @@ impl Groups {
         // Of a loss with which the job goes on all members hear by themselves; in the memory they would only see that
         // this process has given up.
         let is_known = matches!(error, EngineError::PeerLost { goes_on: true, .. });
-        if let Some(meeting) = self.meeting(core) {
+        if let Some(slabs) = self.slabs(core) {
             if !is_known {
-                meeting.give_up(slab, matches!(error, EngineError::Memory { .. }));
+                slabs.give_up(slab, matches!(error, EngineError::Memory { .. }));
             }
-            meeting.withdraw(slab);
+            slabs.withdraw(slab);
         }
         if let Some(begun) = self.begun(slab.number) {
             begun.broken = Some(error.clone());
@@ -449,8 +447,8 @@ impl Groups {
             }
         }
         for slab in slabs {
-            if let Some(meeting) = self.meeting(core) {
-                meeting.withdraw(&slab);
+            if let Some(slabs) = self.slabs(core) {
+                slabs.withdraw(&slab);
             }
             if let Some(begun) = self.begun(slab.number) {
                 begun.broken = Some(EngineError::Revoked);
@@ -463,21 +461,21 @@ impl Groups {
         let Some((Owner::Groups, index)) = core.owner(going.request) else {
             return false;
         };
-        let Some(meeting) = self.meeting(core) else {
+        let Some(slabs) = self.slabs(core) else {
             return true;
         };
         let meet = &mut going.meet;
-        let result = meet.advance(meeting);
+        let result = meet.advance(slabs);
         let over = meet.is_over();
         if let Some(id) = meet.reported.take_if(|_| over || result.is_err()) {
             id.ends(core.state.tools_mut());
         }
-        let Some(meeting) = self.meeting(core) else {
+        let Some(slabs) = self.slabs(core) else {
             return true;
         };
         let mistake = meet.mistake.take_if(|_| over);
-        let out_of_step = mistake.as_ref().and_then(|_| meet.out_of_step(meeting));
-        let in_vain = !over && matches!(result, Ok(false)) && meet.looks_in_vain(meeting);
+        let out_of_step = mistake.as_ref().and_then(|_| meet.out_of_step(slabs));
+        let in_vain = !over && matches!(result, Ok(false)) && meet.looks_in_vain(slabs);
         let failed = match result {
             Ok(moved) => {
                 *any |= moved;
@@ -506,7 +504,7 @@ impl Groups {
     /// After the transports were armed: from now on what other members do wakes this process. True if one of its steps
     /// can go on already.
     fn can_advance(&mut self, core: &mut Core) -> bool {
-        let Some(meeting) = self.transport.and_then(|at| core.transports[at].meeting()) else {
+        let Some(slabs) = self.transport.and_then(|at| core.transports[at].slabs()) else {
             return false;
         };
         let state = &core.state;
@@ -514,8 +512,8 @@ impl Groups {
             .iter_mut()
             .filter(|going| state.requests().index(going.request).is_some())
             .any(|going| {
-                meeting.watch(going.meet.slab());
-                going.meet.can_advance(meeting) || going.meet.waits_in_vain(meeting)
+                slabs.watch(going.meet.slab());
+                going.meet.can_advance(slabs) || going.meet.waits_in_vain(slabs)
             })
     }
 }
@@ -540,8 +538,8 @@ impl Machine for Groups {
         let doomed = self.going.iter().filter(|going| waits(going));
         let doomed: Vec<(Request, Slab)> = doomed.map(|going| (going.request, *going.meet.slab())).collect();
         for (request, slab) in doomed {
-            if let Some(meeting) = self.meeting(core) {
-                meeting.withdraw(&slab);
+            if let Some(slabs) = self.slabs(core) {
+                slabs.withdraw(&slab);
             }
             if let Some((Owner::Groups, index)) = core.owner(request) {
                 let error = core.state.lost_error(peer);

@@ -15,25 +15,25 @@
 //! only takes need not wait for that: what it waits for cannot have happened before. Rounds are numbered by those who
 //! hold them, in each [`CellSize`] from 0 on; a member may be in several at once, in any order.
 //!
-//! What a member gives may also be an [offer](Meeting::offer) of memory of its own, out of which others copy
-//! ([`Meeting::fetch`]), or to which they write ([`Meeting::store`]), for as long as they have agreed on. Who cannot
-//! wait for that [withdraws](Meeting::withdraw).
+//! What a member gives may also be an [offer](SharedSlabs::offer) of memory of its own, out of which others copy
+//! ([`SharedSlabs::fetch`]), or to which they write ([`SharedSlabs::store`]), for as long as they have agreed on. Who cannot
+//! wait for that [withdraws](SharedSlabs::withdraw).
 //!
 //! Cells are borrowed, so nobody has one when this process may have left the round, or when the memory is gone:
 //!
 //! ```compile_fail,E0499
-//! # use isthmus_transport::meeting::{Meeting, Round, Slab};
-//! fn late(meeting: &mut dyn Meeting, slab: &Slab, round: Round) {
-//!     let mut cell = meeting.give(slab, round, 0, 8).expect("memory");
-//!     meeting.arrive(slab, round, 0..1);
+//! # use isthmus_transport::slabs::{SharedSlabs, Round, Slab};
+//! fn late(slabs: &mut dyn SharedSlabs, slab: &Slab, round: Round) {
+//!     let mut cell = slabs.give(slab, round, 0, 8).expect("memory");
+//!     slabs.arrive(slab, round, 0..1);
 //!     cell.write(0, &[1; 8]); // others are reading it
 //! }
 //! ```
 //! ```compile_fail,E0502
-//! # use isthmus_transport::meeting::{Meeting, Round, Slab};
-//! fn late(meeting: &mut dyn Meeting, slab: &Slab, round: Round) -> [u8; 8] {
-//!     let ((given, _), mut bytes) = (meeting.given(slab, round, 0, 8), [0; 8]);
-//!     meeting.leave(slab, round);
+//! # use isthmus_transport::slabs::{SharedSlabs, Round, Slab};
+//! fn late(slabs: &mut dyn SharedSlabs, slab: &Slab, round: Round) -> [u8; 8] {
+//!     let ((given, _), mut bytes) = (slabs.given(slab, round, 0, 8), [0; 8]);
+//!     slabs.leave(slab, round);
 //!     given.read(0, &mut bytes); // others may be writing it
 //!     bytes
 //! }
@@ -41,22 +41,22 @@
 //! In the other order both compile:
 //!
 //! ```
-//! # use isthmus_transport::meeting::{Meeting, Round, Slab};
-//! fn in_time(meeting: &mut dyn Meeting, slab: &Slab, rounds: [Round; 2]) -> [u8; 8] {
-//!     let mut cell = meeting.give(slab, rounds[0], 0, 8).expect("memory");
+//! # use isthmus_transport::slabs::{SharedSlabs, Round, Slab};
+//! fn in_time(slabs: &mut dyn SharedSlabs, slab: &Slab, rounds: [Round; 2]) -> [u8; 8] {
+//!     let mut cell = slabs.give(slab, rounds[0], 0, 8).expect("memory");
 //!     cell.write(0, &[1; 8]);
-//!     meeting.arrive(slab, rounds[0], 0..1);
-//!     let ((given, _), mut bytes) = (meeting.given(slab, rounds[1], 0, 8), [0; 8]);
+//!     slabs.arrive(slab, rounds[0], 0..1);
+//!     let ((given, _), mut bytes) = (slabs.given(slab, rounds[1], 0, 8), [0; 8]);
 //!     given.read(0, &mut bytes);
-//!     meeting.leave(slab, rounds[1]);
+//!     slabs.leave(slab, rounds[1]);
 //!     bytes
 //! }
 //! ```
 //!
 //! A group's operations at a place are its *steps*, counted from 0. Each member notes what it takes each step for: if
-//! they do not agree, some may wait for what never comes, and [`Meeting::disagreements`] say so.
+//! they do not agree, some may wait for what never comes, and [`SharedSlabs::disagreements`] say so.
 //!
-//! Nothing blocks. Somebody who waits for a round and wants to sleep calls [`Meeting::watch`] after
+//! Nothing blocks. Somebody who waits for a round and wants to sleep calls [`SharedSlabs::watch`] after
 //! [`Transport::arm`](crate::Transport::arm) and looks once more; whoever makes a round go on after that wakes it.
 
 use std::marker::PhantomData;
@@ -140,7 +140,7 @@ pub enum Disagreement {
         /// What this member takes the step for, and what the other one does.
         claims: [Claim; 2],
     },
-    /// It has [given up](Meeting::give_up).
+    /// It has [given up](SharedSlabs::give_up).
     GaveUp {
         /// Which member.
         member: u32,
@@ -149,7 +149,7 @@ pub enum Disagreement {
     },
 }
 
-/// Bytes of an [offer](Meeting::offer).
+/// Bytes of an [offer](SharedSlabs::offer).
 pub const OFFER: usize = 16;
 
 /// A cell that this member is about to write. Nothing else can be done with the memory of groups meanwhile, so the cell
@@ -237,7 +237,7 @@ impl Given<'_> {
 /// What members have given in a round.
 #[derive(Clone, Copy)]
 pub struct Source<'a> {
-    meeting: &'a dyn Meeting,
+    slabs: &'a dyn SharedSlabs,
     slab: Slab,
     round: Round,
 }
@@ -245,19 +245,19 @@ pub struct Source<'a> {
 impl<'a> Source<'a> {
     /// A round in a slab.
     #[inline]
-    pub fn new(meeting: &'a dyn Meeting, slab: Slab, round: Round) -> Self {
-        Self { meeting, slab, round }
+    pub fn new(slabs: &'a dyn SharedSlabs, slab: Slab, round: Round) -> Self {
+        Self { slabs, slab, round }
     }
 
-    /// See [`Meeting::given`].
+    /// See [`SharedSlabs::given`].
     #[inline]
     pub fn given(&self, cell: u32, bytes: usize) -> (Given<'a>, u64) {
-        self.meeting.given(&self.slab, self.round, cell, bytes)
+        self.slabs.given(&self.slab, self.round, cell, bytes)
     }
 }
 
 /// Shared memory of groups. See the module.
-pub trait Meeting {
+pub trait SharedSlabs {
     /// Whether this process meets this one there: messages between them may go another way. Everybody is near to
     /// itself.
     fn is_near(&self, peer: Peer) -> bool;
@@ -309,7 +309,7 @@ pub trait Meeting {
 
     /// In a round of words or a short one, at once what takes several calls else: if this member may give, it gives
     /// this and has arrived, and `leaves`: it has left, because it takes nothing. False: it must come again. Not more
-    /// than [`cell_bytes`](Meeting::cell_bytes).
+    /// than [`cell_bytes`](SharedSlabs::cell_bytes).
     fn give_at_once(
         &mut self,
         slab: &Slab,
@@ -344,14 +344,14 @@ pub trait Meeting {
     fn leave_some(&mut self, slab: &Slab, first: Round, count: u64) -> u64;
 
     /// This member leaves a round in which it gives nothing, although others may wait for that; they can
-    /// [see](Meeting::has_left) it. False: it must leave rounds long before this one first.
+    /// [see](SharedSlabs::has_left) it. False: it must leave rounds long before this one first.
     fn pass(&mut self, slab: &Slab, round: Round) -> bool;
 
     /// Whether a member is known to have left a round. If its cell had not arrived by then, it never will.
     fn has_left(&self, slab: &Slab, round: Round, member: u32) -> bool;
 
-    /// What another member needs to [`fetch`](Meeting::fetch) any of so many bytes of this process's memory, or to
-    /// [`store`](Meeting::store) there.
+    /// What another member needs to [`fetch`](SharedSlabs::fetch) any of so many bytes of this process's memory, or to
+    /// [`store`](SharedSlabs::store) there.
     fn offer(&self, memory: ReadMemory, length: u64) -> [u8; OFFER];
 
     /// Copies so many bytes, `offset` bytes behind the first, of what that process has offered and still leaves alone.
@@ -361,7 +361,7 @@ pub trait Meeting {
 
     /// Writes all of this memory, `offset` bytes behind the first of what member `owner` of a slab, which is that peer,
     /// has offered. False: the system does not let this process, that memory is not of a kind that can be written, or
-    /// the owner has [withdrawn](Meeting::withdraw) it; some bytes may have been written.
+    /// the owner has [withdrawn](SharedSlabs::withdraw) it; some bytes may have been written.
     fn store(
         &mut self,
         slab: &Slab,

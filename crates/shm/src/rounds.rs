@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Rounds in shared memory: the transport's side of [`Meeting`].
+//! Rounds in shared memory: the transport's side of [`SharedSlabs`].
 
 use std::ops::Range;
 use std::sync::OnceLock;
 
 use isthmus_datatype::raw::{ReadMemory, WriteMemory};
-use isthmus_transport::meeting::{
-    CellSize, Claim, Disagreement, ENLARGE, Given, Giving, Meeting, OFFER, Round, Slab, Source, Used,
+use isthmus_transport::slabs::{
+    CellSize, Claim, Disagreement, ENLARGE, Given, Giving, OFFER, Round, SharedSlabs, Slab, Source, Used,
 };
 use isthmus_transport::{Peer, SendError};
 use rustix::io::Errno;
@@ -36,7 +36,7 @@ impl ShmTransport {
         }
     }
 
-    /// See [`Meeting::give`]. The value must not be used when this transport may be used otherwise.
+    /// See [`SharedSlabs::give`]. The value must not be used when this transport may be used otherwise.
     fn cell(&mut self, slab: &Slab, round: Round, cell: u32, bytes: usize) -> Result<WriteMemory, SendError> {
         let view = self.layouts.view(&self.segment, slab);
         let (at, room) = view.cell(round, cell);
@@ -142,7 +142,7 @@ const MARK: u64 = 1 << 63;
 
 const _: () = assert!(HANDLE_BYTES == OFFER);
 
-impl Meeting for ShmTransport {
+impl SharedSlabs for ShmTransport {
     fn is_near(&self, peer: Peer) -> bool {
         self.slots.get(peer).is_some()
     }
