@@ -18,10 +18,13 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity}
 use crate::segment::{STATE_PRESENT, Segment};
 use crate::sync::Ordering;
 
-/// Polls in vain between two looks at the core: some 10 µs of waiting, in one piece or in many.
+/// Polls in vain between two looks at the core, in one piece or in many: 6 µs of waiting. A look is a system call that is
+/// none, and reads words that change only when somebody moves: a few percent of that. It is a thousand times as often
+/// as anybody may move ([`PAUSE`]), so half of it or ten times as much comes to the same (`docs/measured/waiting.md`).
 const POLLS: u32 = 512;
 
-/// The same where yields part the polls, and for each process whose core is read: so that a look is a small part.
+/// The same where each poll ends in a yield, at least, and for each process whose core is read. A yield takes 0.2 µs or
+/// more, reading a word that another core has just written half of that: a look is a tenth of the time at most.
 const YIELDS: u32 = 64;
 const YIELDS_EACH: u32 = 8;
 
@@ -94,7 +97,10 @@ impl Spread {
         let Some(next) = self.next.get() else { return };
         let own = sched_getcpu();
         let core = &segment.block(slot).core;
-        core.store(own as u32 + 1, Ordering::Relaxed);
+        // What does not change stays in the caches of those who read it.
+        if core.load(Ordering::Relaxed) != own as u32 + 1 {
+            core.store(own as u32 + 1, Ordering::Relaxed);
+        }
         let core_of = |slot| {
             let block = segment.block(slot);
             let is_here = block.state.load(Ordering::Relaxed) == STATE_PRESENT;

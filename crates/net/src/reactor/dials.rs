@@ -23,10 +23,9 @@ use crate::config::Reach;
 use crate::link::{Early, PlainEvent};
 use crate::socket::{self, Interest};
 
-/// Addresses of the peer that are tried each time a better way is looked for.
-const ADDRESSES: usize = 4;
-/// The same for a connection of a kind that communicators ask for. The first one to be proven is used; another one of
-/// the kind does no harm.
+/// Addresses of the peer that are tried for a connection of a kind that communicators ask for: what a host with IPv4 and
+/// IPv6 has. The first one to be proven is used; another one of the kind does no harm, and without one the messages go
+/// with the others.
 const OF_A_KIND: usize = 2;
 
 /// A peer that is being dialled.
@@ -264,7 +263,7 @@ impl Dials {
         let allowed = self.ladder.way(hands.places.area(channel.peer)) != AreaPath::OnlyGateway;
         if channel.life.wants_better(hands.now(), allowed, used) {
             let (addresses, _) = hands.places.candidates(channel.peer);
-            for address in addresses.into_iter().take(ADDRESSES) {
+            for address in addresses {
                 self.dial_beside(hands, channel, address, By::Direct, Purpose::Better);
             }
         }

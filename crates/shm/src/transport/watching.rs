@@ -6,8 +6,11 @@ use super::{Active, ShmTransport};
 /// Rings that are looked at without being told to. More would slow down polling when nothing arrives.
 const WATCHED: usize = 8;
 
-/// A watched ring that brought none of the last so many frames gives its place to a busier one.
-const IDLE_FRAMES: u64 = 128;
+/// A watched ring that brought none of the last so many frames gives its place to a busier one. Of partners that come in
+/// turn each brings one of [`WATCHED`], so it must be some times that, or they would take each other's places. A place
+/// changes hands once in as many frames at most, for two updates of a word, 6 ns each: all places together less than a
+/// nanosecond a frame. With more a ring is looked at longer for nothing.
+const IDLE_FRAMES: u64 = 16 * WATCHED as u64;
 
 impl ShmTransport {
     /// After polling: of the rings that are not watched, those that are empty now are forgotten, or watched if there is
