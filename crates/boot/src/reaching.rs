@@ -59,3 +59,32 @@ pub(crate) fn dial_time(places: &PlaceTable) -> Duration {
     let crowd = hosts.values().map(crowd).max().unwrap_or_default();
     Config::DIAL_TIME * (1 + crowd / CROWD)
 }
+
+#[cfg(test)]
+mod tests {
+    use isthmus_wire::place::Node;
+
+    use super::*;
+
+    #[test]
+    fn many_subjobs_on_one_machine_are_a_crowd() {
+        let node = |host: &str, subjob, processes| Node {
+            host: host.into(),
+            addresses: vec!["10.0.0.1".into()],
+            subjob,
+            processes,
+            processors: 2,
+        };
+        let time = |nodes| {
+            dial_time(&PlaceTable {
+                nodes,
+                ..PlaceTable::default()
+            })
+        };
+        let crowd = (0..64).map(|subjob| node("a", subjob, 4)).collect();
+        assert_eq!(time(crowd), Config::DIAL_TIME * 9);
+        assert_eq!(time(vec![node("a", 0, 256)]), Config::DIAL_TIME * 9);
+        let apart = (0..64).map(|subjob| node(&format!("a{subjob}"), subjob, 4)).collect();
+        assert_eq!(time(apart), Config::DIAL_TIME);
+    }
+}

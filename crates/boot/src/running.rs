@@ -3,6 +3,7 @@
 
 mod ending;
 mod launcher;
+mod ways;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,26 +13,24 @@ use isthmus_core::faults::set_asker;
 use isthmus_core::joining::set_reacher;
 use isthmus_core::world::Measuring;
 use isthmus_core::world::World;
-use isthmus_engine::{Engine, Job, Maker, Policy, Processes, Setup, Shared, register_later, set_goes_on};
-use isthmus_identity::{Identity, KeyPair, derived};
+use isthmus_engine::{Engine, Maker, Policy, Processes, Setup, Shared, register_later, set_goes_on};
+use isthmus_identity::derived;
 use isthmus_lock::OneAtATime;
-use isthmus_net::{ArrivalHook, Config, Doors, Gatekeeper, Listener, Prober, Reach};
-use isthmus_shm::ShmTransport;
+use isthmus_net::{Gatekeeper, Listener, Prober};
 use isthmus_topology::{LinkEstimates, Topology};
-use isthmus_transport::Transport;
-use isthmus_vendor::{Comm, Vendor, VendorTransport};
+use isthmus_vendor::{Comm, Vendor};
 use isthmus_wire::boot::{self, Counters};
-use isthmus_wire::place::{Node, Place, PlaceTable, Rank, Representation, Subjob};
+use isthmus_wire::place::{Node, Place, PlaceTable, Representation, Subjob};
 use isthmus_wire::waiting::Waiting;
 
+use self::ways::{Offer, route, transports};
 use crate::BootError;
 use crate::abroad;
 use crate::agreeing;
 use crate::listening::listen;
 use crate::origin::Origin;
-use crate::reaching::{self, dial_time};
 use crate::rendezvous::{Agent, Invitation, path_of};
-use crate::routes::{TransportKind, node_peers, peer_of, reach, way};
+use crate::routes::{TransportKind, peer_of, way};
 use crate::saying::say;
 use crate::survey::{self, Survey};
 use crate::trace::Recorder;
@@ -72,12 +71,6 @@ fn register(engine: &mut Engine, hearers: Vec<Hearer>) {
     for Hearer { protocol, make } in hearers {
         register_later(engine, protocol, make);
     }
-}
-
-/// What a process brings to the rendezvous.
-struct Offer {
-    listener: Option<Listener>,
-    key: Option<KeyPair>,
 }
 
 fn shared(engine: Engine, policy: Policy, promise: Option<OneAtATime>) -> Shared {
@@ -415,26 +408,6 @@ impl Running {
     }
 }
 
-impl Offer {
-    /// The agent says in `ISTHMUS_REACH` how far messages will go; when they stay on the node nothing listens.
-    fn new() -> Result<Self, BootError> {
-        let reach = isthmus_settings::REACH.read(std::env::var_os);
-        if reach == Some("node") {
-            return Ok(Self {
-                listener: None,
-                key: None,
-            });
-        }
-        let listener = reaching::listener();
-        let listener = listener.map_err(|e| BootError::System(e.to_string()))?;
-        let key = KeyPair::generate().map_err(|e| BootError::System(e.to_string()))?;
-        Ok(Self {
-            listener: Some(listener),
-            key: Some(key),
-        })
-    }
-}
-
 /// Starts the thread that makes progress inside the site while the program computes.
 fn start_keeper(world: &Arc<World>) -> Result<JoinHandle<()>, BootError> {
     let world = world.clone();
@@ -447,92 +420,6 @@ fn start_keeper(world: &Arc<World>) -> Result<JoinHandle<()>, BootError> {
             "failed to start a thread for progress while the program computes: {e}"
         ))
     })
-}
-
-type Transports = Vec<(TransportKind, Box<dyn Transport>)>;
-/// What else the transport between sites offers.
-type Wide = (ArrivalHook, Prober);
-
-fn transports(
-    world: &boot::World,
-    places: &Arc<PlaceTable>,
-    topology: &Topology,
-    (offer, vendor): (Offer, Option<VendorTransport>),
-    processes: &Arc<Processes>,
-) -> Result<(Transports, Option<Wide>), BootError> {
-    let mut all: Transports = Vec::new();
-    let peers = node_peers(places, world.rank);
-    let meets = vendor.is_none() || vendor::is_on();
-    if let Some(vendor) = vendor {
-        all.push((TransportKind::Vendor, Box::new(vendor)));
-    }
-    // Over a vendor MPI no message goes this way, but short collective operations do.
-    if peers.len() > 1 && meets {
-        let slot = places.places[world.rank as usize].slot as usize;
-        let (path, bells) = (&path_of(&world.shared_memory), &path_of(&world.node_directory));
-        let shm = ShmTransport::join(path, bells, &world.job, slot, peers.len(), peers)
-            .map_err(|e| BootError::System(e.to_string()))?;
-        all.push((TransportKind::SharedMemory, Box::new(shm)));
-    }
-    let far = (0..topology.size()).any(|peer| reach(topology, world.rank, peer) != Reach::Otherwise);
-    let mut offers = None;
-    if far {
-        let net = isthmus_net::start(config(world, places, topology, offer, processes)?)
-            .map_err(|e| BootError::System(e.to_string()))?;
-        if let Some(tcp) = net.tcp {
-            all.push((TransportKind::Tcp, Box::new(tcp)));
-        }
-        if let Some(wide) = net.wide {
-            offers = Some((wide.arrival_hook(), wide.prober()));
-            all.push((TransportKind::Tls, Box::new(wide)));
-        }
-    }
-    Ok((all, offers))
-}
-
-fn config(
-    world: &boot::World,
-    places: &Arc<PlaceTable>,
-    topology: &Topology,
-    offer: Offer,
-    processes: &Arc<Processes>,
-) -> Result<Config, BootError> {
-    let Some(listener) = offer.listener else {
-        return Err(BootError::agent(
-            "the agent said that the job stays on this node, but it does not".into(),
-        ));
-    };
-    let identity = match &offer.key {
-        Some(key) if !world.certificate.is_empty() => Some(
-            Identity::new(&world.job, world.rank, key, &world.certificate, &world.authority)
-                .map_err(|e| BootError::agent(format!("the certificate from the agent does not fit: {e}")))?,
-        ),
-        _ => None,
-    };
-    let (topology, me) = (topology.clone(), world.rank);
-    let areas = topology.clone();
-    Ok(Config {
-        processes: processes.clone(),
-        job: Job::OWN,
-        me: Rank(me),
-        places: places.clone(),
-        reach: Arc::new(move |rank| reach(&topology, me, rank.0)),
-        secret: world.secret,
-        identity,
-        listener,
-        paths: world.paths.clone(),
-        doors: Doors::new(),
-        area: Arc::new(move |rank| areas.clusters_of(rank.0)[0]),
-        dial_time: dial_time(places),
-        away_time: isthmus_settings::AWAY.read(std::env::var_os),
-    })
-}
-
-fn route(transports: &Transports, way: TransportKind) -> u8 {
-    transports
-        .iter()
-        .position(|(w, _)| *w == way)
-        .map_or(u8::MAX, |at| at as u8)
 }
 
 /// How the processes represent data; empty if all do as this one.
