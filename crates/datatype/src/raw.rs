@@ -4,9 +4,9 @@
 //! Every piece of memory has an owner.
 //!
 //! * **The user**: memory of the program. Its constructors ([`ReadMemory::new`], [`WriteMemory::new`]) are unsafe: the
-//!   room that meets C promises there what MPI asks of the program, and once ([`Promised`]) for what is mapped for it. The memory stays valid, and is not written (for
-//!   [`ReadMemory`]) or not touched at all (for [`WriteMemory`]) by others, until the operation that got the value is
-//!   complete.
+//!   room that meets C promises there what MPI asks of the program, and once ([`Promised`]) for what is mapped for it.
+//!   The memory stays valid, and is not written (for [`ReadMemory`]) or not touched at all (for [`WriteMemory`]) by
+//!   others, until the operation that got the value is complete.
 //! * **The library**: [`OwnMemory`]. Everybody may make it, without a promise. A [`ReadMemory`] or [`WriteMemory`] made
 //!   of it keeps it alive, and all its bytes have one door, which counts who reads them and who changes them.
 //!

@@ -36,29 +36,6 @@ impl ShmTransport {
         }
     }
 
-    /// See [`SharedSlabs::give`]. The value must not be used when this transport may be used otherwise.
-    fn cell(&mut self, slab: &Slab, round: Round, cell: u32, bytes: usize) -> Result<WriteMemory, SendError> {
-        let view = self.layouts.view(&self.segment, slab);
-        let (at, room) = view.cell(round, cell);
-        let whole = header(round.size) + bytes;
-        assert!(whole <= room, "more than the cells of a round hold");
-        let backed = match round.size {
-            CellSize::Word | CellSize::Short => Ok(()),
-            CellSize::Middle => self.slabs.back_middle(&self.segment, slab, round, cell),
-            CellSize::Long => self.slabs.back_long(&self.segment, slab, round, cell, whole),
-        };
-        backed.map_err(|error| self.no_memory(error))?;
-        match round.size {
-            CellSize::Word => view.arrived_at(round.size, at).say(bytes),
-            _ => view.length(at).store(bytes as u64, Ordering::Relaxed),
-        }
-        self.copied.cells += bytes as u64;
-        let memory = view.memory(at, whole);
-        // SAFETY: `whole` bytes inside the mapping; as long as the transport is borrowed it is there, and until this
-        // member arrives the cell is its own (rule 6).
-        Ok(unsafe { WriteMemory::new(memory.wrapping_add(header(round.size)), 0, bytes as isize) })
-    }
-
     /// Wakes those who sleep at a place, after something happened there.
     #[inline]
     fn announce(&mut self, number: u32) {
@@ -114,6 +91,29 @@ impl ShmTransport {
             self.segment.path().display()
         ))
     }
+}
+
+/// See [`SharedSlabs::give`]. The value must not be used when this transport may be used otherwise.
+fn cell(end: &mut ShmTransport, slab: &Slab, round: Round, cell: u32, bytes: usize) -> Result<WriteMemory, SendError> {
+    let view = end.layouts.view(&end.segment, slab);
+    let (at, room) = view.cell(round, cell);
+    let whole = header(round.size) + bytes;
+    assert!(whole <= room, "more than the cells of a round hold");
+    let backed = match round.size {
+        CellSize::Word | CellSize::Short => Ok(()),
+        CellSize::Middle => end.slabs.back_middle(&end.segment, slab, round, cell),
+        CellSize::Long => end.slabs.back_long(&end.segment, slab, round, cell, whole),
+    };
+    backed.map_err(|error| end.no_memory(error))?;
+    match round.size {
+        CellSize::Word => view.arrived_at(round.size, at).say(bytes),
+        _ => view.length(at).store(bytes as u64, Ordering::Relaxed),
+    }
+    end.copied.cells += bytes as u64;
+    let memory = view.memory(at, whole);
+    // SAFETY: `whole` bytes inside the mapping; as long as the transport is borrowed it is there, and until this
+    // member arrives the cell is its own (rule 6).
+    Ok(unsafe { WriteMemory::new(memory.wrapping_add(header(round.size)), 0, bytes as isize) })
 }
 
 /// A note, one word: its turn (16 bits), the operation counted from 1 (5), the root (10), the block (33).
@@ -229,7 +229,7 @@ impl SharedSlabs for ShmTransport {
     }
 
     fn give(&mut self, slab: &Slab, round: Round, cell: u32, bytes: usize) -> Result<Giving<'_>, SendError> {
-        self.cell(slab, round, cell, bytes).map(Giving::new)
+        self::cell(self, slab, round, cell, bytes).map(Giving::new)
     }
 
     fn give_from(
@@ -242,7 +242,7 @@ impl SharedSlabs for ShmTransport {
     ) -> Result<(Source<'_>, Giving<'_>), SendError> {
         let place = |round: Round| (round.size, round.number % rounds(round.size));
         assert_ne!(place(from), place(round), "rounds that have the same memory");
-        let cell = self.cell(slab, round, cell, bytes)?;
+        let cell = self::cell(self, slab, round, cell, bytes)?;
         Ok((Source::new(self, *slab, from), Giving::new(cell)))
     }
 

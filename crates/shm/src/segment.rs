@@ -436,8 +436,8 @@ impl Memory for RingMemory {
     #[inline]
     unsafe fn word(&self, at: usize) -> &AtomicU64 {
         debug_assert!(at < self.capacity && at % LINE == 0);
-        // SAFETY: inside the data and aligned to a line, by the caller's promise. While a word can be touched by both sides it is only touched
-        // as an atomic: as part of a payload it belongs to one side (R1).
+        // SAFETY: inside the data and aligned to a line, by the caller's promise. While a word can be touched by both
+        // sides it is only touched as an atomic: as part of a payload it belongs to one side (R1).
         unsafe { &*self.data(at).cast::<AtomicU64>() }
     }
 

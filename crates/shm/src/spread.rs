@@ -18,9 +18,10 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity}
 use crate::segment::{STATE_PRESENT, Segment};
 use crate::sync::Ordering;
 
-/// Polls in vain between two looks at the core, in one piece or in many: 6 µs of waiting. A look is a system call that is
-/// none, and reads words that change only when somebody moves: a few percent of that. It is a thousand times as often
-/// as anybody may move ([`PAUSE`]), so half of it or ten times as much comes to the same (`docs/measured/waiting.md`).
+/// Polls in vain between two looks at the core, in one piece or in many: 6 µs of waiting. A look asks for the number of
+/// the core, which takes no system call, and reads words that change only when somebody moves: a few percent of that.
+/// It comes a thousand times as often as anybody may move ([`PAUSE`]), so half of it or ten times as much comes to the
+/// same (`docs/measured/waiting.md`).
 const POLLS: u32 = 512;
 
 /// The same where each poll ends in a yield, at least, and for each process whose core is read. A yield takes 0.2 µs or

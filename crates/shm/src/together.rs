@@ -13,10 +13,10 @@ use crate::segment::{Block, STATE_LEFT, STATE_PRESENT};
 use crate::sync::{Ordering, fence};
 use crate::transport::ShmTransport;
 
-/// Looks in vain for a piece that another process writes before the core is offered to others: 0.25 ms, or 1 ms where the
-/// pause between two looks is one of the long ones. A process that runs has written the longest piece, 512 KiB, in a
-/// tenth of that; whoever is still waited for needs a core. So it may be any time between that of a piece and that of
-/// a turn on a core, some milliseconds (`docs/measured/waiting.md`).
+/// Looks in vain for a piece that another process writes before the core is offered to others: 0.25 ms, or 1 ms where
+/// the pause between two looks is one of the long ones. A process that runs has written the longest piece, 512 KiB, in
+/// 0.1 ms; whoever is still waited for needs a core. So it may be any time between that of a piece and that of a turn
+/// on a core, some milliseconds (`docs/measured/waiting.md`).
 const SPINS: u64 = 20_000;
 /// Yields from one look whether it still lives to the next: 0.2 ms at least, for a system call of a microsecond.
 const LIVES: u64 = 1000;

@@ -13,8 +13,9 @@ use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime};
 
-/// Polls in vain between two looks: 50 µs, of which a look, a system call, is 0.1 (`docs/measured/waiting.md`). A death is
-/// told when its grace is over, which is seconds later, so that it does not matter to be 50 µs late, or ten times that.
+/// Polls in vain between two looks: 50 µs, of which a look, a system call, is 0.1 (`docs/measured/waiting.md`). A death
+/// is told when its grace is over, which is seconds later, so that it does not matter to be 50 µs late, or ten times
+/// that.
 const POLLS: u32 = 4096;
 
 /// Where the own bell and the alarm are among those that are watched.

@@ -16,8 +16,8 @@
 //! hold them, in each [`CellSize`] from 0 on; a member may be in several at once, in any order.
 //!
 //! What a member gives may also be an [offer](SharedSlabs::offer) of memory of its own, out of which others copy
-//! ([`SharedSlabs::fetch`]), or to which they write ([`SharedSlabs::store`]), for as long as they have agreed on. Who cannot
-//! wait for that [withdraws](SharedSlabs::withdraw).
+//! ([`SharedSlabs::fetch`]), or to which they write ([`SharedSlabs::store`]), for as long as they have agreed on. Who
+//! cannot wait for that [withdraws](SharedSlabs::withdraw).
 //!
 //! Cells are borrowed, so nobody has one when this process may have left the round, or when the memory is gone:
 //!

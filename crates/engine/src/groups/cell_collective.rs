@@ -11,6 +11,7 @@
 //!  taken    pieces that it has taken                     waits for all
 //! ```
 
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use isthmus_protocol::matching::Context;
@@ -537,7 +538,7 @@ impl CellCollective {
                     for member in 0..slab.members {
                         let (start, bytes) = self.share(member, length);
                         if let Some(cell) = self.expected(&source, member, bytes) {
-                            put(&buffer, at + start, &cell, (0, bytes), past);
+                            put(&buffer, at + start, &cell, 0..bytes, past);
                         }
                     }
                 }
@@ -548,7 +549,7 @@ impl CellCollective {
                         }
                         if let Some(cell) = self.expected(&source, member, length) {
                             let at = at + u64::from(member) * self.block;
-                            put(&buffer, at, &cell, (0, length), past);
+                            put(&buffer, at, &cell, 0..length, past);
                         }
                     }
                     if self.what == What::Gather {
@@ -561,7 +562,7 @@ impl CellCollective {
                         if let Some(cell) = self.expected(&source, member, all) {
                             let at = at + u64::from(member) * self.block;
                             let mine = u64::from(place_among_others(slab.me, member)) * length;
-                            put(&buffer, at, &cell, (mine, length), past);
+                            put(&buffer, at, &cell, mine..mine + length, past);
                         }
                     }
                     let own = u64::from(slab.me) * self.block;
@@ -570,7 +571,7 @@ impl CellCollective {
                 _ => {
                     let cell = if self.what == What::Scatter { slab.me } else { 0 };
                     if let Some(cell) = self.expected(&source, cell, length) {
-                        put(&buffer, at, &cell, (0, length), past);
+                        put(&buffer, at, &cell, 0..length, past);
                     }
                 }
             }
@@ -581,10 +582,14 @@ impl CellCollective {
     }
 }
 
-/// Puts a part of the result, so many bytes that were given, in its place.
-fn put(buffer: &BoundBuffer, at: u64, given: &Given<'_>, (from, bytes): (u64, u64), past: bool) {
-    given.with(from as isize, bytes as usize, |data| match past {
-        true => buffer.write_past_caches(at, data),
-        false => buffer.write(at, data),
-    });
+/// Puts a part of the result, these bytes of what was given, in its place.
+fn put(buffer: &BoundBuffer, at: u64, given: &Given<'_>, bytes: Range<u64>, past: bool) {
+    given.with(
+        bytes.start as isize,
+        (bytes.end - bytes.start) as usize,
+        |data| match past {
+            true => buffer.write_past_caches(at, data),
+            false => buffer.write(at, data),
+        },
+    );
 }

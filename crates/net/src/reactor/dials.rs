@@ -23,9 +23,9 @@ use crate::config::Reach;
 use crate::link::{Early, PlainEvent};
 use crate::socket::{self, Interest};
 
-/// Addresses of the peer that are tried for a connection of a kind that communicators ask for: what a host with IPv4 and
-/// IPv6 has. The first one to be proven is used; another one of the kind does no harm, and without one the messages go
-/// with the others.
+/// Addresses of the peer that are tried for a connection of a kind that communicators ask for: what a host with IPv4
+/// and IPv6 has. The first one to be proven is used; another one of the kind does no harm, and without one the messages
+/// go with the others.
 const OF_A_KIND: usize = 2;
 
 /// A peer that is being dialled.

@@ -6,10 +6,10 @@ use super::{Active, ShmTransport};
 /// Rings that are looked at without being told to. More would slow down polling when nothing arrives.
 const WATCHED: usize = 8;
 
-/// A watched ring that brought none of the last so many frames gives its place to a busier one. Of partners that come in
-/// turn each brings one of [`WATCHED`], so it must be some times that, or they would take each other's places. A place
-/// changes hands once in as many frames at most, for two updates of a word, 6 ns each: all places together less than a
-/// nanosecond a frame. With more a ring is looked at longer for nothing.
+/// A watched ring that brought none of the last so many frames gives its place to a busier one. Of partners that come
+/// in turn each brings one of [`WATCHED`], so it must be some times that, or they would take each other's places. A
+/// place changes hands once in as many frames at most, for two updates of a word, 6 ns each: all places together a
+/// nanosecond a frame at most. With more a ring is looked at longer for nothing.
 const IDLE_FRAMES: u64 = 16 * WATCHED as u64;
 
 impl ShmTransport {
