@@ -13,24 +13,24 @@ use isthmus_core::faults::set_asker;
 use isthmus_core::joining::set_reacher;
 use isthmus_core::world::Measuring;
 use isthmus_core::world::World;
-use isthmus_engine::{Engine, Maker, Policy, Processes, Setup, Shared, register_later, set_goes_on};
+use isthmus_engine::{Engine, Maker, NativeComm, Policy, Processes, Setup, Shared, register_later, set_goes_on};
 use isthmus_identity::derived;
 use isthmus_lock::OneAtATime;
-use isthmus_net::{Gatekeeper, Listener, Prober};
+use isthmus_net::{ArrivalHook, Gatekeeper, Listener, Prober};
 use isthmus_topology::{LinkEstimates, Topology};
 use isthmus_vendor::{Comm, Vendor};
 use isthmus_wire::boot::{self, Counters};
 use isthmus_wire::place::{Node, Place, PlaceTable, Representation, Subjob};
 use isthmus_wire::waiting::Waiting;
 
-use self::ways::{Offer, route, transports};
+use self::ways::{Native, Offer, Ways};
 use crate::BootError;
 use crate::abroad;
 use crate::agreeing;
 use crate::listening::listen;
 use crate::origin::Origin;
 use crate::rendezvous::{Agent, Invitation, path_of};
-use crate::routes::{TransportKind, peer_of, way};
+use crate::routes::{peer_of, way};
 use crate::saying::say;
 use crate::survey::{self, Survey};
 use crate::trace::Recorder;
@@ -155,121 +155,66 @@ impl Running {
         single: bool,
         hearers: Vec<Hearer>,
     ) -> Result<Self, BootError> {
-        let offer = match Offer::new() {
-            Err(BootError::System(why)) => return Err(Agent::give_up(invitation, representation(), why)),
-            offer => offer?,
-        };
-        let request = match &offer.key {
-            Some(key) => key.signing_request().map_err(|e| BootError::System(e.to_string()))?,
-            None => vec![],
-        };
-        let port = offer.listener.as_ref().map_or(0, Listener::port);
-        // Where messages leave the node, threads of the library make progress too.
-        let vendor = vendor::begin(single && offer.listener.is_none())?;
-        let (agent, mut world) = Agent::join(
-            invitation,
-            port,
-            representation(),
-            vendor.as_ref().map(|(_, rank)| *rank),
-            request,
-        )?;
-        let places = Arc::new(std::mem::take(&mut world.places));
-        let representations = representations(&places)?;
-        let (me, topology) = (world.rank, Topology::new(&places));
-        let measure = world.links.measure;
-        let estimates = LinkEstimates::from_wire(std::mem::take(&mut world.links))
-            .map_err(|e| BootError::agent(format!("its message about links is invalid: {e:?}")))?;
-        let node_directory = &path_of(&world.node_directory);
         let threads = promise.is_none();
-        let underneath = vendor
-            .map(|(vendor, _)| vendor::underneath(vendor, &places, me, node_directory, threads))
-            .transpose()?;
-        let (vendor, native, everybody, apart) = match underneath {
-            Some(u) => (Some(u.transport), u.native, u.everybody, u.apart),
-            None => (None, None, false, None),
-        };
-        let processes = Processes::of(&world.job, topology.size());
-        let (transports, wide) = transports(&world, &places, &topology, (offer, vendor), &processes)?;
-        let prober = wide.as_ref().map(|(_, prober)| prober.clone());
-        let far = transports
-            .iter()
-            .any(|(way, _)| matches!(way, TransportKind::Tcp | TransportKind::Tls));
-        let inside = transports.iter().any(|(way, _)| *way != TransportKind::Tls);
-        let setup = Setup {
-            me: peer_of(me),
-            processes,
-            routes: (0..topology.size())
-                .map(|peer| route(&transports, way(&topology, me, peer)))
-                .collect(),
-            levels: (0..topology.size())
-                .map(|peer| topology.level_between(me, peer).index() as u8)
-                .collect(),
-            transports: transports.into_iter().map(|(_, t)| t).collect(),
-            representations,
-        };
-        let node = &places.nodes[places.places[me as usize].node as usize];
-        let policy = Policy {
-            threads: promise.is_none(),
-            guests: far,
-        };
-        let host = node.host.clone();
-        let name = format!("rank {me} ({} on {host})", places.subjobs[node.subjob as usize].name);
+        let Met {
+            agent,
+            mut told,
+            offer,
+            vendor,
+        } = meet(invitation, single)?;
+        let places = Arc::new(std::mem::take(&mut told.places));
+        let representations = representations(&places)?;
+        let (me, topology) = (told.rank, Topology::new(&places));
+        let measure = told.links.measure;
+        let estimates = LinkEstimates::from_wire(std::mem::take(&mut told.links))
+            .map_err(|e| BootError::agent(format!("its message about links is invalid: {e:?}")))?;
+        let processes = Processes::of(&told.job, topology.size());
+        let ways = Ways::open(&told, &places, &topology, (offer, vendor), &processes, threads)?;
+        let (far, inside) = (ways.leave_the_node(), ways.stay_inside());
+        let prober = ways.wide.as_ref().map(|(_, prober)| prober.clone());
         let survey = prober
             .clone()
             .filter(|_| measure)
             .and_then(|p| Some((Survey::plan(&topology, &estimates, me)?, p)));
+        let mut engine = Engine::new(Setup {
+            me: peer_of(me),
+            processes,
+            routes: (0..topology.size())
+                .map(|peer| ways.route(way(&topology, me, peer)))
+                .collect(),
+            levels: (0..topology.size())
+                .map(|peer| topology.level_between(me, peer).index() as u8)
+                .collect(),
+            transports: ways.transports.into_iter().map(|(_, t)| t).collect(),
+            representations,
+        });
+        register(&mut engine, hearers);
+        let (engine, native_world) = with_native(engine, ways.native, places.places.len())?;
         let measuring = prober
             .clone()
             .map(|prober| -> Measuring { Box::new(move |settled| survey::measured(&prober, &topology, me, settled)) });
-        let mut engine = Engine::new(setup);
-        register(&mut engine, hearers);
-        let mut native_world = None;
-        if let Some(native) = native {
-            engine = engine.with_native(Box::new(native), everybody);
-            if everybody {
-                let peers: Vec<_> = (0..places.places.len() as u32).map(peer_of).collect();
-                let made = engine.underneath().create(&peers, 0);
-                native_world = made.map_err(|e| BootError::System(e.to_string()))?;
-            }
-        }
-        let gatekeeper = Gatekeeper::of(&world.paths, &world.job, me);
-        let id = derived(&world.secret, format!("isthmus world {}", world.job).as_bytes());
-        let id = std::array::from_fn(|at| id[at]);
-        let reached = world.shared.iter().map(|path| path_of(path)).collect();
+        let node = &places.nodes[places.places[me as usize].node as usize];
+        let host = node.host.clone();
+        let name = format!("rank {me} ({} on {host})", places.subjobs[node.subjob as usize].name);
+        let id = derived(&told.secret, format!("isthmus world {}", told.job).as_bytes());
+        let policy = Policy { threads, guests: far };
         let world = World::new(me, places, shared(engine, policy, promise))
             .with_links(estimates, measuring)
             .with_native(native_world)
-            .with_id(id);
+            .with_id(std::array::from_fn(|at| id[at]));
         let world = Arc::new(world);
-        if let Some((hook, _)) = wide {
-            let weak = Arc::downgrade(&world);
-            hook.set(Arc::new(move || {
-                if let Some(world) = weak.upgrade() {
-                    world.engine().progress_from_thread();
-                }
-            }));
-        }
-        if let Some(prober) = &prober {
-            let (voice, told) = (agent.voice(), Arc::downgrade(&world));
-            prober.report(move |passed| {
-                if let Some(world) = told.upgrade() {
-                    voice.mention(&boot::Message::Traffic(traffic::summary(passed, &world)));
-                    voice.mention(&boot::Message::Time(world.engine().reports().time()));
-                }
-            });
+        if let Some((hook, prober)) = ways.wide {
+            report(&world, &agent, &hook, &prober);
         }
         let recorder = Recorder::start(&world, agent.voice(), prober.clone())?;
         let agent = Arc::new(Mutex::new(agent));
+        let gatekeeper = Gatekeeper::of(&told.paths, &told.job, me);
         set_reacher(&world, abroad::Sockets::of(&world, Some(&agent), gatekeeper));
         set_goes_on(&mut world.engine().lock().core, vendor::goes_on());
         listen(&world, &agent)?; // A word that has come says more of losses.
         set_asker(&world, Some(agreeing::Coordinator::of(&world, &agent)));
         // What comes from other sites is the hook's business.
-        let keeper = if far && inside {
-            Some(start_keeper(&world)?)
-        } else {
-            None
-        };
+        let keeper = (far && inside).then(|| start_keeper(&world)).transpose()?;
         Ok(Self {
             world,
             agent: Some(agent),
@@ -277,10 +222,10 @@ impl Running {
             host,
             name,
             survey,
-            apart: apart.map(Mutex::new),
+            apart: ways.apart.map(Mutex::new),
             prober,
             recorder: Mutex::new(recorder),
-            reached,
+            reached: told.shared.iter().map(|path| path_of(path)).collect(),
         })
     }
 
@@ -406,6 +351,73 @@ impl Running {
         }
         std::process::exit(code)
     }
+}
+
+/// What has come of the rendezvous.
+struct Met {
+    agent: Agent,
+    told: boot::World,
+    offer: Offer,
+    /// The vendor MPI underneath, which has begun.
+    vendor: Option<Vendor>,
+}
+
+/// Says hello to the agent, and hears of the world.
+fn meet(invitation: &Invitation, single: bool) -> Result<Met, BootError> {
+    let offer = match Offer::new() {
+        Err(BootError::System(why)) => return Err(Agent::give_up(invitation, representation(), why)),
+        offer => offer?,
+    };
+    let request = match &offer.key {
+        Some(key) => key.signing_request().map_err(|e| BootError::System(e.to_string()))?,
+        None => vec![],
+    };
+    let port = offer.listener.as_ref().map_or(0, Listener::port);
+    // Where messages leave the node, threads of the library make progress too.
+    let (vendor, rank) = vendor::begin(single && offer.listener.is_none())?.unzip();
+    let (agent, told) = Agent::join(invitation, port, representation(), rank, request)?;
+    Ok(Met {
+        agent,
+        told,
+        offer,
+        vendor,
+    })
+}
+
+/// With the vendor's communicators, and that of all `processes`, if they have one.
+fn with_native(
+    engine: Engine,
+    native: Option<Native>,
+    processes: usize,
+) -> Result<(Engine, Option<NativeComm>), BootError> {
+    let Some(Native { comms, everybody }) = native else {
+        return Ok((engine, None));
+    };
+    let mut engine = engine.with_native(Box::new(comms), everybody);
+    if !everybody {
+        return Ok((engine, None));
+    }
+    let peers: Vec<_> = (0..processes as u32).map(peer_of).collect();
+    let made = engine.underneath().create(&peers, 0);
+    let made = made.map_err(|e| BootError::System(e.to_string()))?;
+    Ok((engine, made))
+}
+
+/// What comes from other sites makes progress, and what has passed is told to the agent.
+fn report(world: &Arc<World>, agent: &Agent, hook: &ArrivalHook, prober: &Prober) {
+    let here = Arc::downgrade(world);
+    hook.set(Arc::new(move || {
+        if let Some(world) = here.upgrade() {
+            world.engine().progress_from_thread();
+        }
+    }));
+    let (voice, here) = (agent.voice(), Arc::downgrade(world));
+    prober.report(move |passed| {
+        if let Some(world) = here.upgrade() {
+            voice.mention(&boot::Message::Traffic(traffic::summary(passed, &world)));
+            voice.mention(&boot::Message::Time(world.engine().reports().time()));
+        }
+    });
 }
 
 /// Starts the thread that makes progress inside the site while the program computes.

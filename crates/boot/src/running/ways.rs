@@ -9,7 +9,7 @@ use isthmus_net::{ArrivalHook, Config, Doors, Listener, Prober, Reach};
 use isthmus_shm::ShmTransport;
 use isthmus_topology::Topology;
 use isthmus_transport::Transport;
-use isthmus_vendor::VendorTransport;
+use isthmus_vendor::{Vendor, VendorNative};
 use isthmus_wire::boot;
 use isthmus_wire::place::{PlaceTable, Rank};
 
@@ -45,45 +45,104 @@ impl Offer {
     }
 }
 
-pub(super) type Transports = Vec<(TransportKind, Box<dyn Transport>)>;
 /// What else the transport between sites offers.
-pub(super) type Wide = (ArrivalHook, Prober);
+type Wide = (ArrivalHook, Prober);
 
-pub(super) fn transports(
-    world: &boot::World,
-    places: &Arc<PlaceTable>,
-    topology: &Topology,
-    (offer, vendor): (Offer, Option<VendorTransport>),
-    processes: &Arc<Processes>,
-) -> Result<(Transports, Option<Wide>), BootError> {
-    let mut all: Transports = Vec::new();
-    let peers = node_peers(places, world.rank);
-    let meets = vendor.is_none() || vendor::is_on();
-    if let Some(vendor) = vendor {
-        all.push((TransportKind::Vendor, Box::new(vendor)));
+/// Communicators of the vendor MPI.
+pub(super) struct Native {
+    pub(super) comms: VendorNative,
+    /// All processes of the job are processes of the vendor's.
+    pub(super) everybody: bool,
+}
+
+/// The transports of a process.
+pub(super) struct Ways {
+    pub(super) transports: Vec<(TransportKind, Box<dyn Transport>)>,
+    pub(super) wide: Option<Wide>,
+    pub(super) native: Option<Native>,
+    /// The vendor MPI, if its job is on several nodes.
+    pub(super) apart: Option<Vendor>,
+}
+
+impl Ways {
+    /// Opens all that lead to processes of this world. `threads`: several threads of the program may call MPI.
+    pub(super) fn open(
+        told: &boot::World,
+        places: &Arc<PlaceTable>,
+        topology: &Topology,
+        (offer, vendor): (Offer, Option<Vendor>),
+        processes: &Arc<Processes>,
+        threads: bool,
+    ) -> Result<Self, BootError> {
+        let mut ways = Self {
+            transports: Vec::new(),
+            wide: None,
+            native: None,
+            apart: None,
+        };
+        let peers = node_peers(places, told.rank);
+        let meets = vendor.is_none() || vendor::is_on();
+        if let Some(vendor) = vendor {
+            ways.open_vendor(vendor, told, places, threads)?;
+        }
+        // Over a vendor MPI no message goes this way, but short collective operations do.
+        if peers.len() > 1 && meets {
+            let slot = places.places[told.rank as usize].slot as usize;
+            let (path, bells) = (&path_of(&told.shared_memory), &path_of(&told.node_directory));
+            let shm = ShmTransport::join(path, bells, &told.job, slot, peers.len(), peers)
+                .map_err(|e| BootError::System(e.to_string()))?;
+            ways.transports.push((TransportKind::SharedMemory, Box::new(shm)));
+        }
+        if (0..topology.size()).any(|peer| reach(topology, told.rank, peer) != Reach::Otherwise) {
+            ways.open_net(config(told, places, topology, offer, processes)?)?;
+        }
+        Ok(ways)
     }
-    // Over a vendor MPI no message goes this way, but short collective operations do.
-    if peers.len() > 1 && meets {
-        let slot = places.places[world.rank as usize].slot as usize;
-        let (path, bells) = (&path_of(&world.shared_memory), &path_of(&world.node_directory));
-        let shm = ShmTransport::join(path, bells, &world.job, slot, peers.len(), peers)
-            .map_err(|e| BootError::System(e.to_string()))?;
-        all.push((TransportKind::SharedMemory, Box::new(shm)));
+
+    fn open_vendor(
+        &mut self,
+        vendor: Vendor,
+        told: &boot::World,
+        places: &PlaceTable,
+        threads: bool,
+    ) -> Result<(), BootError> {
+        let directory = path_of(&told.node_directory);
+        let made = vendor::underneath(vendor, places, told.rank, &directory, threads)?;
+        let everybody = made.everybody;
+        self.native = made.native.map(|comms| Native { comms, everybody });
+        self.apart = made.apart;
+        self.transports.push((TransportKind::Vendor, Box::new(made.transport)));
+        Ok(())
     }
-    let far = (0..topology.size()).any(|peer| reach(topology, world.rank, peer) != Reach::Otherwise);
-    let mut offers = None;
-    if far {
-        let net = isthmus_net::start(config(world, places, topology, offer, processes)?)
-            .map_err(|e| BootError::System(e.to_string()))?;
+
+    fn open_net(&mut self, config: Config) -> Result<(), BootError> {
+        let net = isthmus_net::start(config).map_err(|e| BootError::System(e.to_string()))?;
         if let Some(tcp) = net.tcp {
-            all.push((TransportKind::Tcp, Box::new(tcp)));
+            self.transports.push((TransportKind::Tcp, Box::new(tcp)));
         }
         if let Some(wide) = net.wide {
-            offers = Some((wide.arrival_hook(), wide.prober()));
-            all.push((TransportKind::Tls, Box::new(wide)));
+            self.wide = Some((wide.arrival_hook(), wide.prober()));
+            self.transports.push((TransportKind::Tls, Box::new(wide)));
         }
+        Ok(())
     }
-    Ok((all, offers))
+
+    /// Whether messages leave the node.
+    pub(super) fn leave_the_node(&self) -> bool {
+        let is_net = |kind: &TransportKind| matches!(kind, TransportKind::Tcp | TransportKind::Tls);
+        self.transports.iter().any(|(kind, _)| is_net(kind))
+    }
+
+    /// Whether messages stay inside the site.
+    pub(super) fn stay_inside(&self) -> bool {
+        self.transports.iter().any(|(kind, _)| *kind != TransportKind::Tls)
+    }
+
+    /// The number of the transport of a kind; `u8::MAX`: there is none.
+    pub(super) fn route(&self, kind: TransportKind) -> u8 {
+        let found = self.transports.iter().position(|(this, _)| *this == kind);
+        found.map_or(u8::MAX, |at| at as u8)
+    }
 }
 
 fn config(
@@ -122,11 +181,4 @@ fn config(
         dial_time: dial_time(places),
         away_time: isthmus_settings::AWAY.read(std::env::var_os),
     })
-}
-
-pub(super) fn route(transports: &Transports, way: TransportKind) -> u8 {
-    transports
-        .iter()
-        .position(|(w, _)| *w == way)
-        .map_or(u8::MAX, |at| at as u8)
 }
