@@ -97,6 +97,17 @@ enum State {
     Open,
 }
 
+/// How much this end has to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sending {
+    /// More may come.
+    More,
+    /// What is in the queue, and then the end.
+    Rest,
+    /// Nothing: the end was sent.
+    Over,
+}
+
 #[derive(Debug)]
 struct Stream {
     state: State,
@@ -110,8 +121,8 @@ struct Stream {
     room: u64,
     /// It has its place among those that wait for their turn.
     waiting: bool,
-    end: bool,
-    ended: bool,
+    sending: Sending,
+    /// The other end sends no more.
     peer_ended: bool,
     /// Bytes that may be on their way to us or lie here.
     window: u32,
@@ -132,8 +143,7 @@ impl Stream {
             refused: false,
             room: u64::from(FIRST_WINDOW),
             waiting: false,
-            end: false,
-            ended: false,
+            sending: Sending::More,
             peer_ended: false,
             window: FIRST_WINDOW,
             allowed: FIRST_WINDOW,
@@ -147,7 +157,7 @@ impl Stream {
     }
 
     fn ends_now(&self) -> bool {
-        self.end && !self.ended && self.queue.is_empty()
+        self.sending == Sending::Rest && self.queue.is_empty()
     }
 }
 
@@ -220,7 +230,8 @@ impl Trunk {
     /// Queues bytes; gives how many there was room for. When that is less than all, [`Event::Room`] tells when to go
     /// on.
     pub fn send(&mut self, stream: u32, bytes: &[u8]) -> usize {
-        let Some(s) = self.streams.get_mut(&stream).filter(|s| !s.end) else {
+        let sends = |s: &&mut Stream| s.sending == Sending::More;
+        let Some(s) = self.streams.get_mut(&stream).filter(sends) else {
             return bytes.len();
         };
         let n = bytes.len().min(QUEUE.saturating_sub(s.queue.len()));
@@ -232,8 +243,8 @@ impl Trunk {
 
     /// No more bytes will be sent.
     pub fn end(&mut self, stream: u32) {
-        if let Some(s) = self.streams.get_mut(&stream) {
-            s.end = true;
+        if let Some(s) = self.streams.get_mut(&stream).filter(|s| s.sending == Sending::More) {
+            s.sending = Sending::Rest;
             self.enqueue(stream);
         }
     }
@@ -338,10 +349,10 @@ impl Trunk {
             }
         }
         if s.ends_now() {
-            s.ended = true;
+            s.sending = Sending::Over;
             header(out, END, number, 0);
         }
-        let over = s.ended && s.peer_ended;
+        let over = s.sending == Sending::Over && s.peer_ended;
         if over {
             self.remove(number);
         } else {
@@ -453,7 +464,7 @@ impl Trunk {
                 if std::mem::replace(&mut s.peer_ended, true) {
                     return Err(Violation("a stream ended twice"));
                 }
-                let over = s.ended;
+                let over = s.sending == Sending::Over;
                 events.push(Event::Ended(number));
                 if over {
                     self.remove(number);
