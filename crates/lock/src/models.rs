@@ -201,7 +201,7 @@ impl Guarded {
             // SAFETY: writers are alone.
             LockKind::Exclusive => self.value.with_mut(|value| unsafe { *value += 1 }),
             // SAFETY: no writer is there with readers.
-            LockKind::Shared => self.value.with(|value| assert!(unsafe { *value } < 3)),
+            LockKind::Shared | LockKind::All => self.value.with(|value| assert!(unsafe { *value } < 3)),
         }
         lock.give_back(me, kind);
     }
@@ -214,6 +214,8 @@ fn members_enter_the_lock_of_a_process_as_they_may() {
         [LockKind::Exclusive, LockKind::Exclusive],
         [LockKind::Exclusive, LockKind::Shared],
         [LockKind::Shared, LockKind::Shared],
+        [LockKind::Exclusive, LockKind::All],
+        [LockKind::Shared, LockKind::All],
     ] {
         let mut model = loom::model::Builder::new();
         model.preemption_bound = Some(3);
@@ -240,6 +242,8 @@ fn what_a_lost_member_had_goes_on_once() {
         (LockKind::Exclusive, false),
         (LockKind::Shared, true),
         (LockKind::Shared, false),
+        (LockKind::All, true),
+        (LockKind::All, false),
     ] {
         let mut model = loom::model::Builder::new();
         model.preemption_bound = Some(2);

@@ -6,6 +6,12 @@
 //! Who leaves moves `write`, a writer both. Members say in their bytes what they are about, so that those who live can
 //! go the steps of one that is lost ([`ProcessLock::recover`]).
 //!
+//! **Whoever locks all** ([`LockKind::All`]) has the lock of one process while it comes to the next one, and comes to
+//! them in any order. Behind a writer that waits for other readers it could wait for ever: two that lock all, with a
+//! writer between them at both locks, would each wait for what the other one has. So it takes no ticket and waits for
+//! the writer that is in only, who has to come out whatever others do. It is counted before it is in, so that it waits
+//! for one writer at most.
+//!
 //! **Locks of blocks** have the number of who has them, and are taken from it if it is lost.
 //!
 //! Words are found by their owner: rooms that share memory say where they lie.
@@ -25,6 +31,16 @@ pub const EACH: usize = 8;
 const READER: u64 = 1;
 const WRITER: u64 = 2;
 const READS: u64 = 3;
+/// It reads without a ticket, or waits for that.
+const ALL: u64 = READS | 1 << 2;
+
+/// In the word about others, each in so many bits: how many on other nodes wait, and have it; how many have or want it
+/// with all others. Behind them a bit: a writer is in.
+const COUNT: u32 = 21;
+const HAS_FAR: u64 = 1 << COUNT;
+const HAS_ALL: u64 = 1 << (2 * COUNT);
+const WRITES: u64 = 1 << (3 * COUNT);
+const WAITS_FAR: u64 = HAS_FAR - 1;
 /// Tickets that a byte tells apart.
 const TOLD: u64 = 64;
 
@@ -33,6 +49,8 @@ const TOLD: u64 = 64;
 pub enum LockKind {
     /// Together with others.
     Shared,
+    /// The same, by one that has or will have the locks of all processes.
+    All,
     /// Alone.
     Exclusive,
 }
@@ -43,38 +61,45 @@ pub struct ProcessLock<'a> {
     tickets: &'a AtomicU64,
     write: &'a AtomicU64,
     read: &'a AtomicU64,
-    /// How many on other nodes have a ticket and wait, and how many of them it has let in: the upper half.
-    far: &'a AtomicU64,
+    /// Counts of those who are on other nodes, and of those who lock all.
+    others: &'a AtomicU64,
     /// Bytes of members on the node.
     members: &'a [AtomicU64],
 }
 
 impl<'a> ProcessLock<'a> {
-    /// In words of its own for tickets, `write` and `read`, in one that counts those on other nodes, and in a byte for
-    /// each member of this one.
-    pub fn new([tickets, write, read]: [&'a AtomicU64; 3], far: &'a AtomicU64, members: &'a [AtomicU64]) -> Self {
+    /// In words of its own for tickets, `write` and `read`, in one that counts others, and in a byte for each member of
+    /// this node.
+    pub fn new([tickets, write, read]: [&'a AtomicU64; 3], others: &'a AtomicU64, members: &'a [AtomicU64]) -> Self {
         Self {
             tickets,
             write,
             read,
-            far,
+            others,
             members,
         }
     }
 
-    /// Joins those who want it.
-    pub fn take_ticket(self) -> u64 {
-        self.tickets.fetch_add(1, Ordering::AcqRel)
+    /// Joins those who want it; the ticket, if it takes one.
+    pub fn take_ticket(self, kind: LockKind) -> u64 {
+        match kind {
+            LockKind::All => {
+                self.others.fetch_add(HAS_ALL, Ordering::SeqCst);
+                0
+            }
+            _ => self.tickets.fetch_add(1, Ordering::AcqRel),
+        }
     }
 
     /// The same for member `me` of the node.
     pub fn join(self, me: u32, kind: LockKind) -> u64 {
-        let ticket = self.take_ticket();
+        let ticket = self.take_ticket(kind);
         let what = match kind {
-            LockKind::Shared => READER,
-            LockKind::Exclusive => WRITER,
+            LockKind::Shared => READER | (ticket % TOLD) << 2,
+            LockKind::Exclusive => WRITER | (ticket % TOLD) << 2,
+            LockKind::All => ALL,
         };
-        self.say(me, what | (ticket % TOLD) << 2);
+        self.say(me, what);
         ticket
     }
 
@@ -104,30 +129,30 @@ impl<'a> ProcessLock<'a> {
         word.fetch_xor((before ^ what) << shift, Ordering::AcqRel);
     }
 
-    /// Somebody on another node has a ticket and waits.
+    /// Somebody on another node waits.
     pub fn far_waits(self) {
-        self.far.fetch_add(1, Ordering::SeqCst);
+        self.others.fetch_add(1, Ordering::SeqCst);
     }
 
     /// It has entered.
     pub fn far_enters(self) {
-        self.far.fetch_add((1 << 32) - 1, Ordering::SeqCst);
+        self.others.fetch_add(HAS_FAR - 1, Ordering::SeqCst);
     }
 
     /// It has left.
     pub fn far_leaves(self) {
-        self.far.fetch_sub(1 << 32, Ordering::SeqCst);
+        self.others.fetch_sub(HAS_FAR, Ordering::SeqCst);
     }
 
     /// Whether anybody on another node waits.
     pub fn is_wanted_far(self) -> bool {
-        self.far.load(Ordering::SeqCst) as u32 > 0
+        self.others.load(Ordering::SeqCst) & WAITS_FAR > 0
     }
 
     /// Whether somebody who lives wants or has it, other than member `me`.
     pub fn is_used(self, me: u32, is_lost: &dyn Fn(u32) -> bool) -> bool {
         let wants = self.said().any(|(member, _)| member != me && !is_lost(member));
-        wants || self.far.load(Ordering::SeqCst) != 0
+        wants || self.others.load(Ordering::SeqCst) & (HAS_ALL - 1) != 0
     }
 
     /// The same among those of this node.
@@ -135,10 +160,14 @@ impl<'a> ProcessLock<'a> {
         self.said().any(|(member, _)| !is_lost(member))
     }
 
-    /// It is the turn of this ticket.
-    pub fn restart(self, ticket: u64) {
+    /// It is the turn of this ticket; `None`: of the next one that anybody takes. So many on other nodes wait to lock
+    /// all, and nobody else has anything of it.
+    pub fn restart(self, ticket: Option<u64>, all: u64) {
+        let ticket = ticket.unwrap_or_else(|| self.tickets.load(Ordering::Acquire));
         self.write.store(ticket, Ordering::Release);
         self.read.store(ticket, Ordering::Release);
+        let rest = |others: u64| Some(others & (HAS_ALL - 1) | all.wrapping_mul(HAS_ALL) & (WRITES - 1));
+        let _ = self.others.fetch_update(Ordering::SeqCst, Ordering::SeqCst, rest);
     }
 
     /// Members that say something, with that.
@@ -169,6 +198,7 @@ impl<'a> ProcessLock<'a> {
                 continue;
             }
             match what & 3 {
+                READS if what == ALL => self.leave(LockKind::All),
                 READS => self.leave(LockKind::Shared),
                 READER if waits => {
                     self.read.fetch_add(1, Ordering::AcqRel);
@@ -195,7 +225,8 @@ impl<'a> ProcessLock<'a> {
     /// Enters if it is the ticket's turn.
     pub fn enter(self, kind: LockKind, ticket: u64) -> bool {
         match kind {
-            LockKind::Exclusive => self.write.load(Ordering::Acquire) == ticket,
+            LockKind::Exclusive => self.write.load(Ordering::Acquire) == ticket && self.keep_out(),
+            LockKind::All => self.others.load(Ordering::SeqCst) & WRITES == 0,
             LockKind::Shared => {
                 let turn = self.read.load(Ordering::Acquire) == ticket;
                 if turn {
@@ -206,10 +237,25 @@ impl<'a> ProcessLock<'a> {
         }
     }
 
+    /// A writer whose turn it is enters, if nobody has or wants the lock with all others.
+    fn keep_out(self) -> bool {
+        let alone = |others: u64| (others < HAS_ALL).then_some(others | WRITES);
+        let entered = self.others.fetch_update(Ordering::SeqCst, Ordering::Relaxed, alone);
+        entered.is_ok()
+    }
+
     /// Leaves.
     pub fn leave(self, kind: LockKind) {
-        if kind == LockKind::Exclusive {
-            self.read.fetch_add(1, Ordering::AcqRel);
+        match kind {
+            LockKind::All => {
+                self.others.fetch_sub(HAS_ALL, Ordering::SeqCst);
+                return;
+            }
+            LockKind::Exclusive => {
+                self.others.fetch_and(!WRITES, Ordering::SeqCst);
+                self.read.fetch_add(1, Ordering::AcqRel);
+            }
+            LockKind::Shared => {}
         }
         self.write.fetch_add(1, Ordering::AcqRel);
     }
@@ -300,11 +346,11 @@ mod tests {
     fn a_writer_keeps_all_out_and_readers_come_together() {
         let words = fresh();
         let lock = lock_in(&words);
-        let writer = lock.take_ticket();
+        let writer = lock.take_ticket(LockKind::Exclusive);
         assert!(lock.enter(LockKind::Exclusive, writer));
-        let readers = [lock.take_ticket(), lock.take_ticket()];
-        let next = lock.take_ticket();
-        let late = lock.take_ticket();
+        let readers = [LockKind::Shared; 2].map(|kind| lock.take_ticket(kind));
+        let next = lock.take_ticket(LockKind::Exclusive);
+        let late = lock.take_ticket(LockKind::Shared);
         assert!(!lock.enter(LockKind::Shared, readers[0]) && !lock.enter(LockKind::Exclusive, next));
         lock.leave(LockKind::Exclusive);
         assert!(lock.enter(LockKind::Shared, readers[0]) && lock.enter(LockKind::Shared, readers[1]));
@@ -319,6 +365,37 @@ mod tests {
     }
 
     #[test]
+    fn whoever_locks_all_waits_for_the_writer_that_is_in_and_for_no_other() {
+        let words = fresh();
+        let lock = lock_in(&words);
+        let reader = lock.take_ticket(LockKind::Shared);
+        assert!(lock.enter(LockKind::Shared, reader));
+        let writers = [LockKind::Exclusive; 2].map(|kind| lock.take_ticket(kind));
+        assert!(!lock.enter(LockKind::Exclusive, writers[0]), "a reader is there");
+        let all = lock.take_ticket(LockKind::All);
+        assert!(lock.enter(LockKind::All, all), "no writer is in");
+        lock.leave(LockKind::Shared);
+        assert!(
+            !lock.enter(LockKind::Exclusive, writers[0]),
+            "one that locks all is there"
+        );
+        lock.leave(LockKind::All);
+        assert!(lock.enter(LockKind::Exclusive, writers[0]));
+        let all = lock.take_ticket(LockKind::All);
+        assert!(!lock.enter(LockKind::All, all), "a writer is in");
+        lock.leave(LockKind::Exclusive);
+        assert!(
+            !lock.enter(LockKind::Exclusive, writers[1]),
+            "who locks all has waited for one"
+        );
+        assert!(lock.enter(LockKind::All, all));
+        lock.leave(LockKind::All);
+        assert!(lock.enter(LockKind::Exclusive, writers[1]));
+        lock.leave(LockKind::Exclusive);
+        assert!(!lock.is_used(0, &|_| false));
+    }
+
+    #[test]
     fn a_lock_excludes_among_threads() {
         let words = fresh();
         let counted = Arc::new(AtomicU64::new(0));
@@ -328,12 +405,12 @@ mod tests {
                 std::thread::spawn(move || {
                     for round in 0..2000 {
                         let lock = lock_in(&words);
-                        let kind = if (thread + round) % 3 == 0 {
-                            LockKind::Shared
-                        } else {
-                            LockKind::Exclusive
+                        let kind = match (thread + round) % 6 {
+                            0 => LockKind::Shared,
+                            3 => LockKind::All,
+                            _ => LockKind::Exclusive,
                         };
-                        let ticket = lock.take_ticket();
+                        let ticket = lock.take_ticket(kind);
                         while !lock.enter(kind, ticket) {
                             std::thread::yield_now();
                         }
@@ -358,8 +435,7 @@ mod tests {
 
     #[test]
     fn what_lost_members_had_or_waited_for_goes_on_to_those_who_live() {
-        let kinds = [LockKind::Shared, LockKind::Exclusive];
-        for (old, first, second, third) in all_of(kinds) {
+        for (old, first, second, third) in all_of([LockKind::Shared, LockKind::Exclusive, LockKind::All]) {
             let words = fresh();
             let lock = lock_in(&words);
             // Tickets are beyond what a byte tells apart.
@@ -385,26 +461,21 @@ mod tests {
     }
 
     /// All choices of four.
-    fn all_of(kinds: [LockKind; 2]) -> impl Iterator<Item = (LockKind, LockKind, LockKind, LockKind)> {
-        (0..16).map(move |bits: usize| {
-            (
-                kinds[bits & 1],
-                kinds[bits >> 1 & 1],
-                kinds[bits >> 2 & 1],
-                kinds[bits >> 3 & 1],
-            )
-        })
+    fn all_of(kinds: [LockKind; 3]) -> impl Iterator<Item = (LockKind, LockKind, LockKind, LockKind)> {
+        let kind = move |choice: usize, at: u32| kinds[choice / 3_usize.pow(at) % 3];
+        (0..81).map(move |choice| (kind(choice, 0), kind(choice, 1), kind(choice, 2), kind(choice, 3)))
     }
 
     #[test]
     fn a_ticket_of_which_nobody_told_is_passed_when_those_who_wait_begin_anew() {
         let words = fresh();
         let lock = lock_in(&words);
-        lock.take_ticket();
-        let ticket = lock.take_ticket();
+        lock.take_ticket(LockKind::Exclusive);
+        let ticket = lock.take_ticket(LockKind::Exclusive);
         lock.recover(&|member| member == 1);
         assert!(!lock.enter(LockKind::Exclusive, ticket) && !lock.is_wanted_near(&|member| member == 1));
-        lock.restart(ticket);
+        lock.take_ticket(LockKind::All);
+        lock.restart(Some(ticket), 0);
         assert!(lock.enter(LockKind::Exclusive, ticket));
         lock.leave(LockKind::Exclusive);
         let next = lock.join(0, LockKind::Shared);

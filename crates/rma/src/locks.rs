@@ -5,7 +5,7 @@
 //!  words                  content
 //!  8 for each process     its lock: tickets, write, read | its attached memory: version, address, length; or in the
 //!                        place of these the piece of shared memory in which lies what it has brought, its address, and
-//!                        what of the piece is before it | how many on other nodes wait for its lock, and have it |
+//!                        what of the piece is before it | counts of those who want it (`isthmus_lock`) |
 //!                        fences that it has ended
 //!  8 for each 64 members  a byte for each of them that wants or has the lock of the process
 //!  8 for each of 64       who changes elements of a block: rank + 1, or 0 | unused

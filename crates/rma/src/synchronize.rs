@@ -72,7 +72,12 @@ impl Window {
 
     /// MPI_Win_lock_all.
     pub fn lock_all(&self, assert: i32) -> Result<()> {
-        let held = held(assert, LockKind::Shared)?;
+        let kind = match self.far {
+            // Those of one memory are locked in the order of their ranks, whoever does it.
+            None => LockKind::Shared,
+            Some(_) => LockKind::All,
+        };
+        let held = held(assert, kind)?;
         self.epochs.lock().lock_all(held)?;
         for rank in 0..self.comm.size() {
             if let Err(error) = take(self, rank, held) {

@@ -285,3 +285,66 @@ fn each_of_several_threads_finds_done_what_it_has_flushed() {
     });
     stage.progress();
 }
+
+/// Who locks all has the lock of one process while it comes to the next: two of them would wait for each other, if
+/// each kept behind a writer that waits for the other.
+#[test]
+fn a_writer_that_waits_does_not_keep_out_who_locks_all() {
+    let (ends, _switch) = network(3, Options::default()).expect("eventfd");
+    let make = |(rank, end)| {
+        std::thread::spawn(move || {
+            let world = common::world(Peer::new(rank), end, 3);
+            (world, common::window(world, (Flavor::Allocate, 64)))
+        })
+    };
+    let threads: Vec<_> = (0..).zip(ends).map(make).collect();
+    let all: Vec<_> = threads
+        .into_iter()
+        .map(|thread| thread.join().expect("a window"))
+        .collect();
+    let progress = || {
+        for (world, _) in all.iter().cycle().take(150) {
+            world.engine().lock().progress();
+        }
+    };
+    let long = Datatype::of(Basic::Int64);
+    let ask = |rank: usize| {
+        let mut sink = Sink {
+            memory: OwnMemory::new(0, 8).memory(),
+            count: 1,
+            datatype: &long,
+        };
+        let there = TargetData {
+            rank: 0,
+            disp: 0,
+            count: 1,
+            datatype: &long,
+        };
+        let asked = all[rank].1.get(&mut sink, &there, When::Locked).expect("asked for");
+        progress();
+        asked.expect("not over")
+    };
+    let is_over = |rank: usize, request| {
+        progress();
+        all[rank].0.engine().lock().core.test(request).is_some()
+    };
+    let unlock = |rank: usize| {
+        std::thread::scope(|scope| {
+            let thread = scope.spawn(|| all[rank].1.unlock_all().expect("unlocked"));
+            while !thread.is_finished() {
+                progress();
+            }
+        });
+    };
+    all[0].1.lock_all(0).expect("locked");
+    all[1].1.lock(LockKind::Exclusive, 0, 0).expect("asked for");
+    let writes = ask(1);
+    all[2].1.lock_all(0).expect("asked for");
+    let reads = ask(2);
+    assert!(is_over(2, reads), "only readers are there");
+    assert!(!is_over(1, writes), "readers are there");
+    unlock(0);
+    assert!(!is_over(1, writes), "one reader is there");
+    unlock(2);
+    assert!(is_over(1, writes), "nobody else is there");
+}

@@ -228,6 +228,7 @@ impl Open {
             Some(What::Lock) if between && payload.is_empty() && doing.origin.turn == Turn::Free => {
                 let kind = match halves(header).1 {
                     0 => LockKind::Shared,
+                    2 => LockKind::All,
                     _ => LockKind::Exclusive,
                 };
                 doing.origin.join(&self.window, kind);
@@ -328,17 +329,21 @@ impl Open {
         self.window.store.blocks().recover(&is_lost);
         let mut turns = self.origins.values().map(|origin| origin.turn);
         let next = turns.clone().filter_map(|turn| match turn {
-            Turn::Waits(_, ticket) => Some(ticket),
+            Turn::Waits(LockKind::Shared | LockKind::Exclusive, ticket) => Some(ticket),
             _ => None,
         });
+        let next = next.min();
+        let all = turns
+            .clone()
+            .filter(|turn| matches!(turn, Turn::Waits(LockKind::All, _)));
+        let all = all.count() as u64;
         // Whoever died between two steps has told nobody how far it came. Then those who wait begin anew.
         let futile = !turns.any(|turn| matches!(turn, Turn::Holds(_))) && !lock.is_wanted_near(&is_lost);
-        let next = next.min();
         let trouble = self.trouble.get_or_insert_default();
         trouble.futile = if futile { trouble.futile + 1 } else { 0 };
-        if let (Some(next), true) = (next, trouble.futile > MOST_FUTILE) {
+        if trouble.futile > MOST_FUTILE && (next.is_some() || all > 0) {
             trouble.futile = 0;
-            lock.restart(next);
+            lock.restart(next, all);
         }
     }
 
@@ -347,11 +352,9 @@ impl Open {
         self.trouble.get_or_insert_default().lost.insert(peer);
         self.recover();
         if let Some(mut origin) = self.origins.remove(&peer) {
-            origin.leave(&self.window);
-            if let turn @ Turn::Waits(..) = origin.turn {
-                // Those behind it wait until its turn has come and passed.
+            if !origin.give_up(&self.window) {
                 let gone = Origin {
-                    turn,
+                    turn: origin.turn,
                     gone: true,
                     ..Origin::default()
                 };

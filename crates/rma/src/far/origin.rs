@@ -90,7 +90,7 @@ impl Origin {
     /// Joins those who want the lock of this process.
     pub(super) fn join(&mut self, window: &Window, kind: LockKind) {
         let lock = window.store.lock(window.comm.rank());
-        self.turn = Turn::Waits(kind, lock.take_ticket());
+        self.turn = Turn::Waits(kind, lock.take_ticket(kind));
         lock.far_waits();
         self.enter(window);
     }
@@ -121,6 +121,17 @@ impl Origin {
         lock.far_leaves();
         self.turn = Turn::Free;
         true
+    }
+
+    /// It is lost: gives back what it has, and gives up what it waits for; false: its ticket is still there, and those
+    /// behind it wait until its turn has come and passed.
+    pub(super) fn give_up(&mut self, window: &Window) -> bool {
+        if let Turn::Waits(LockKind::All, _) = self.turn {
+            window.store.lock(window.comm.rank()).far_enters();
+            self.turn = Turn::Holds(LockKind::All);
+        }
+        self.leave(window);
+        self.turn == Turn::Free
     }
 
     /// Whether what comes has to wait.

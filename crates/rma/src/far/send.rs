@@ -47,6 +47,15 @@ impl Call<'_> {
     }
 }
 
+/// What a request for a lock says.
+fn number_of(kind: LockKind) -> u32 {
+    match kind {
+        LockKind::Shared => 0,
+        LockKind::Exclusive => 1,
+        LockKind::All => 2,
+    }
+}
+
 /// Where data go that are asked for, the first byte of the target's stream, and how many.
 pub(super) type Piece = (Landing, u64, u64);
 
@@ -106,7 +115,7 @@ pub(super) fn send(
     let operates = window_operation(&mut engine, call.counted());
     let said = with_desk(&mut engine, |desk, port| {
         if let Some(kind) = kind.filter(|_| !sent.locked.contains(&rank)) {
-            let lock = header(What::Lock, way.context, u32::from(kind == LockKind::Exclusive), 0);
+            let lock = header(What::Lock, way.context, number_of(kind), 0);
             if port.level(way.peer) > WIDE_AREA {
                 let payload = Vec::new();
                 desk.hold(port, way.peer, Frame { head: lock, payload }, false)?;
