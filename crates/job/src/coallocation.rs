@@ -38,7 +38,7 @@ use crate::model::Job;
 use crate::terms::Substitute;
 use isthmus_wire::word::counted;
 use losses::{Losses, ranges};
-use site::{Process, Site};
+use site::{Process, Site, Start};
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::time::Duration;
@@ -199,9 +199,9 @@ pub struct Watch {
 pub fn has_begun(job: &Coallocation, now: Duration) -> bool {
     let settled = |since: Duration| now >= since + SETTLING;
     let mut live = job.subjobs.iter().filter(|s| s.is_live());
-    let waits = live.clone().any(|s| s.queued);
+    let waits = live.clone().any(Site::is_queued);
     job.phase.is_open()
-        && live.all(|s| s.asked.is_none() && (s.started || s.queued))
+        && live.all(|s| s.asked.is_none() && s.start != Start::Awaited)
         && (waits || job.is_committed() || job.running_since.is_some_and(settled))
 }
 
@@ -294,7 +294,9 @@ impl Coallocation {
     pub fn handle_queued(&mut self, site: usize, now: Duration) {
         self.last_progress = now;
         let site = self.subjobs.site_mut(site);
-        site.queued = !site.started;
+        if site.start == Start::Awaited {
+            site.start = Start::Queued;
+        }
         site.advance(State::Starting);
     }
 
@@ -302,8 +304,7 @@ impl Coallocation {
     pub fn handle_started(&mut self, site: usize, now: Duration) {
         self.last_progress = now;
         let started = self.subjobs.site_mut(site);
-        started.started = true;
-        started.queued = false;
+        started.start = Start::Begun;
         started.advance(State::Starting);
         self.settle(site);
         self.look_for_start(now);

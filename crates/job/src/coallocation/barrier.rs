@@ -53,7 +53,7 @@ impl Coallocation {
 
     /// All that the barrier waits for have been started.
     pub(super) fn look_for_start(&mut self, now: Duration) {
-        if self.subjobs.iter().all(|s| s.started || !s.holds_barrier()) {
+        if self.subjobs.iter().all(|s| s.has_begun() || !s.holds_barrier()) {
             self.running_since.get_or_insert(now);
         }
     }
@@ -63,7 +63,7 @@ impl Coallocation {
         for number in self.subjobs.overdue(now) {
             let site = self.subjobs.site(number);
             let Some(timeout) = site.terms.timeout else { continue };
-            let stands = match (site.state, site.queued) {
+            let stands = match (site.state, site.is_queued()) {
                 (State::Connecting, _) => "it has not been reached",
                 (State::Staging, _) => "files are being staged",
                 (_, true) => "it waits in its scheduler's queue",

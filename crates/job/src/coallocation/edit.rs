@@ -112,7 +112,7 @@ impl Coallocation {
     /// A subjob that the user was asked about is there after all.
     pub(super) fn settle(&mut self, site: usize) {
         let subject = self.subjobs.site(site);
-        let here = subject.is_complete() || (subject.started && !self.subjobs.somebody_waits());
+        let here = subject.is_complete() || (subject.has_begun() && !self.subjobs.somebody_waits());
         let subject = self.subjobs.site_mut(site);
         if here && subject.state != State::Failed && subject.asked.take().is_some() {
             self.actions.push_back(Action::Settled { site });

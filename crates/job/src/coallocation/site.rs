@@ -57,6 +57,17 @@ impl std::fmt::Display for State {
     }
 }
 
+/// How far the start of its processes has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Start {
+    /// Nothing has been heard.
+    Awaited,
+    /// A scheduler lets it wait, for as long as that takes.
+    Queued,
+    /// They have been started.
+    Begun,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Process {
     /// Started or to be started; has not called MPI_Init.
@@ -80,9 +91,7 @@ pub(super) struct Site {
     /// Number of its first process: its rank in the world of the job when it is part of that.
     pub(super) first: u32,
     pub(super) state: State,
-    pub(super) started: bool,
-    /// A scheduler lets it wait, for as long as that takes.
-    pub(super) queued: bool,
+    pub(super) start: Start,
     pub(super) suspended: bool,
     /// Its connection is closed.
     pub(super) gone: bool,
@@ -114,6 +123,14 @@ pub(super) struct Site {
 }
 
 impl Site {
+    pub(super) fn has_begun(&self) -> bool {
+        self.start == Start::Begun
+    }
+
+    pub(super) fn is_queued(&self) -> bool {
+        self.start == Start::Queued
+    }
+
     /// The program of a process, where there are several, as it stands before the site: `ocean, `.
     pub(super) fn program_of(&self, index: u32) -> String {
         let begun = self.programs.iter().rev().find(|(first, _)| *first <= index);
@@ -132,8 +149,7 @@ impl Site {
             gives_back: subjob.files.gives_back(),
             first,
             state: State::Connecting,
-            started: false,
-            queued: false,
+            start: Start::Awaited,
             suspended: false,
             gone: false,
             dropped: false,
@@ -156,7 +172,7 @@ impl Site {
     /// As it was before anything happened, at `now`.
     pub(super) fn begin_again(&mut self, now: Duration) {
         self.state = State::Connecting;
-        (self.started, self.queued, self.suspended, self.gone) = (false, false, false, false);
+        (self.start, self.suspended, self.gone) = (Start::Awaited, false, false);
         self.asked = None;
         self.since = now;
         self.processes.fill(Process::Expected);
@@ -197,7 +213,7 @@ impl Site {
 
     /// Whether processes run there, as far as is known.
     pub(super) fn has_processes(&self) -> bool {
-        self.started && !self.gone && !self.has_ended()
+        self.has_begun() && !self.gone && !self.has_ended()
     }
 
     /// Indices of processes in a state.

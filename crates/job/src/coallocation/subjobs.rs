@@ -113,7 +113,7 @@ impl Subjobs {
         let late = self.sites.iter().filter(|s| s.holds_barrier() && !s.is_complete());
         let late = list_of_sites(late.map(|s| s.name.as_str()));
         self.sites.iter().map(move |site| match site.shown_state() {
-            State::Starting if site.queued && !site.started => ("queued".to_owned(), String::new()),
+            State::Starting if site.is_queued() => ("queued".to_owned(), String::new()),
             State::Starting if site.is_complete() && !late.is_empty() => {
                 ("ready".to_owned(), format!("waits for {late}"))
             }
@@ -377,7 +377,7 @@ impl Subjobs {
         let mut all = self.sites.iter().filter(awaited);
         let arriving = |s: &Site| matches!(s.state, State::Connecting | State::Staging);
         let asked = self.sites.iter().any(|s| s.asked.is_some());
-        let queued = all.clone().any(|s| s.queued);
+        let queued = all.clone().any(Site::is_queued);
         !queued && !asked && (self.somebody_waits() || all.any(arriving))
     }
 
@@ -431,7 +431,7 @@ impl Subjobs {
 /// Until when a subjob with a time-out has to be there.
 fn due(all: &Subjobs, site: &Site) -> Option<Duration> {
     let awaited = site.is_live() && site.world.is_none() && site.asked.is_none() && !site.has_ended();
-    let late = !site.started || (site.arrived < site.processes.len() && all.somebody_waits());
+    let late = !site.has_begun() || (site.arrived < site.processes.len() && all.somebody_waits());
     let timeout = site.terms.timeout.filter(|_| awaited && late)?;
     Some(site.since + timeout)
 }
