@@ -61,8 +61,8 @@ impl Offer {
     }
 }
 
-/// Where the leaders of two groups meet.
-struct Meeting {
+/// The leaders of two groups, as one of them sees them.
+struct LeaderPair {
     side: Side,
     /// The other leader, by its rank among those of `side`.
     other: u32,
@@ -73,12 +73,12 @@ struct Meeting {
 /// Leaders that have a communicator in common, when their groups join.
 struct Leaders<'w> {
     world: &'w World,
-    meeting: Meeting,
+    pair: LeaderPair,
 }
 
 impl Exchange for Leaders<'_> {
     fn exchange(&mut self, mine: &[u8]) -> Result<Vec<u8>> {
-        self.meeting.side.exchange(self.world, self.meeting.other, mine)
+        self.pair.side.exchange(self.world, self.pair.other, mine)
     }
 }
 
@@ -95,10 +95,10 @@ pub fn create<'p>(
     tag: i32,
 ) -> Result<Arc<Comm>> {
     let leader = check_leader(comm, leader)?;
-    let meeting = || {
+    let pair = || {
         let (peer, remote) = peer()?;
         match u32::try_from(remote).ok().filter(|&r| r < peer.peers()) {
-            Some(other) if peer.remote().is_some() || other != peer.rank() => Ok(Meeting {
+            Some(other) if peer.remote().is_some() || other != peer.rank() => Ok(LeaderPair {
                 side: Side::of(peer, tag),
                 other,
                 is_joined: is_joined(peer) || is_joined(comm),
@@ -111,7 +111,7 @@ pub fn create<'p>(
             ),
         }
     };
-    bridge(world, comm, leader, meeting, comm.user().error_handler())
+    bridge(world, comm, leader, pair, comm.user().error_handler())
 }
 
 /// MPI_Intercomm_create_from_groups; collective over both groups. `remote`: at the leader, the remote group and the
@@ -125,7 +125,7 @@ pub fn create_from_groups(
 ) -> Result<Arc<Comm>> {
     let local = create::from_group(world, group, tag)?;
     let leader = check_leader(&local, leader)?;
-    let meeting = || {
+    let pair = || {
         let (remote, rank) = remote()?;
         let other = usize::try_from(rank).ok().and_then(|r| remote.members().get(r));
         let Some(&other) = other.filter(|&&peer| peer != world.me()) else {
@@ -140,13 +140,13 @@ pub fn create_from_groups(
         let Some(place) = leaders.rank_of(other) else {
             fail!(abi::MPI_ERR_INTERN, "a process is not among those who have met");
         };
-        Ok(Meeting {
+        Ok(LeaderPair {
             side: Side::among(&leaders, string_tag(tag, &[])),
             other: place,
             is_joined: leaders.have_met() || is_joined(&local) || world.ranks_of(&remote).len() < remote.size(),
         })
     };
-    bridge(world, &local, leader, meeting, None)
+    bridge(world, &local, leader, pair, None)
 }
 
 fn check_leader(comm: &Comm, leader: i32) -> Result<u32> {
@@ -168,7 +168,7 @@ fn bridge(
     world: &World,
     comm: &Comm,
     leader: u32,
-    meeting: impl FnOnce() -> Result<Meeting>,
+    pair: impl FnOnce() -> Result<LeaderPair>,
     handler: Option<ErrorHandler>,
 ) -> Result<Arc<Comm>> {
     let at_leader = comm.rank() == leader;
@@ -182,15 +182,15 @@ fn bridge(
     };
     let mut leaders = None;
     let met = match at_leader {
-        true => meeting().and_then(|meeting| {
-            let word = match meeting.is_joined {
+        true => pair().and_then(|pair| {
+            let word = match pair.is_joined {
                 true => JOIN.to_vec(),
                 false => mine.encode(world),
             };
-            let theirs = meeting.side.exchange(world, meeting.other, &word)?;
+            let theirs = pair.side.exchange(world, pair.other, &word)?;
             // One of the two knows it, and then both groups do so.
-            let joins = meeting.is_joined || theirs == JOIN;
-            leaders = joins.then_some(Leaders { world, meeting });
+            let joins = pair.is_joined || theirs == JOIN;
+            leaders = joins.then_some(Leaders { world, pair });
             Ok(if joins { JOIN.to_vec() } else { theirs })
         }),
         false => Ok(Vec::new()),

@@ -16,7 +16,7 @@
 use std::collections::HashMap;
 
 use crate::credit::WINDOW;
-use crate::links::{Ends, Slab};
+use crate::links::{Ends, Items};
 
 /// Calls begin again when so much of the window is taken at most: many go together.
 const AGAIN: u64 = WINDOW / 4 * 3;
@@ -105,7 +105,7 @@ struct Queue {
 /// The announced messages of all senders to a process.
 #[derive(Debug)]
 pub struct Calls {
-    entries: Slab<Entry, 1>,
+    entries: Items<Entry, 1>,
     queues: HashMap<u32, Queue>,
     number: u32,
 }
@@ -113,7 +113,7 @@ pub struct Calls {
 impl Default for Calls {
     fn default() -> Self {
         Self {
-            entries: Slab::new(),
+            entries: Items::new(),
             queues: HashMap::new(),
             number: 0,
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Queues through one slab: items are in a chain of a hash table and can leave it from anywhere in constant time.
+//! Queues through one table: items are in a chain of a hash table and can leave it from anywhere in constant time.
 
 /// No item.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -42,13 +42,13 @@ struct Entry<T, const N: usize> {
 
 /// The items of all chains.
 #[derive(Debug)]
-pub(crate) struct Slab<T, const N: usize> {
+pub(crate) struct Items<T, const N: usize> {
     entries: Vec<Entry<T, N>>,
     free: u32,
     count: usize,
 }
 
-impl<T, const N: usize> Slab<T, N> {
+impl<T, const N: usize> Items<T, N> {
     pub(crate) fn new() -> Self {
         Self {
             entries: Vec::new(),

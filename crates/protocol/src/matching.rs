@@ -2,7 +2,7 @@
 //! Matching (MPI 5.0, sections 3.2.4 and 3.5): posted receives and unexpected messages of all communicators of a
 //! process.
 //!
-//! Both queues are hash tables of chains over one slab each:
+//! Both queues are hash tables of chains over one table each:
 //!
 //! ```text
 //!  posted:      exact (context, source, tag) -> oldest first       wildcards: (context) -> oldest first
@@ -13,7 +13,7 @@
 //! Each is constant time unless many receives with wildcards wait in one communicator, or a receive with wildcards
 //! looks through many unexpected messages.
 
-use crate::links::{Bins, Ends, NONE, Slab};
+use crate::links::{Bins, Ends, Items, NONE};
 use isthmus_wire::frame::Header;
 
 /// A context as one process names it. Each job numbers its contexts without asking others, so that equal numbers of two
@@ -131,12 +131,12 @@ struct Unexpected<M> {
 /// The two queues. `R`: what a receive is to the caller; `M`: what a message is.
 #[derive(Debug)]
 pub struct Matcher<R, M> {
-    receives: Slab<Receive<R>, 1>,
+    receives: Items<Receive<R>, 1>,
     exact: Bins,
     wild: Bins,
     wild_count: usize,
     number: u64,
-    messages: Slab<Unexpected<M>, 2>,
+    messages: Items<Unexpected<M>, 2>,
     by_envelope: Bins,
     by_context: Bins,
 }
@@ -168,12 +168,12 @@ impl<R, M> Matcher<R, M> {
     pub fn new() -> Self {
         let bins = || Bins::new(FEWEST_BINS);
         Self {
-            receives: Slab::new(),
+            receives: Items::new(),
             exact: bins(),
             wild: bins(),
             wild_count: 0,
             number: 0,
-            messages: Slab::new(),
+            messages: Items::new(),
             by_envelope: bins(),
             by_context: bins(),
         }
@@ -404,14 +404,14 @@ impl<R, M> Matcher<R, M> {
 }
 
 /// All members of the chains, each chain in order.
-fn chains<T, const N: usize>(bins: &Bins, slab: &Slab<T, N>, chain: usize) -> Vec<u32> {
-    let mut all = Vec::with_capacity(slab.len());
+fn chains<T, const N: usize>(bins: &Bins, items: &Items<T, N>, chain: usize) -> Vec<u32> {
+    let mut all = Vec::with_capacity(items.len());
     for bin in 0..bins.count() as u32 {
         let Ends { first, .. } = *bins.of(bin);
         let mut at = first;
         while at != NONE {
             all.push(at);
-            at = slab.next(at, chain);
+            at = items.next(at, chain);
         }
     }
     all

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The slab of requests.
+//! The table of requests.
 
 use std::any::Any;
 
