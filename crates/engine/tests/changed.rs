@@ -6,7 +6,7 @@
 //!
 //! `ISTHMUS_TEST_CHANGED=N`: so many tries; 200 otherwise. `ISTHMUS_TEST_SEED=N`: the first one.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
+#![expect(clippy::unwrap_used, reason = "tests")]
 
 mod common;
 #[path = "../../net/tests/common/mod.rs"]

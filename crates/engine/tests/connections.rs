@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A member of the job that does not keep to the message protocol, over real connections: rank 0 is an engine, rank 1
 //! says what a test wants, and rank 2 must notice nothing.
-#![allow(clippy::unwrap_used, reason = "tests")]
+#![expect(clippy::unwrap_used, reason = "tests")]
 
 #[path = "../../net/tests/common/mod.rs"]
 mod common;

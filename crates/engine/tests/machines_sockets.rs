@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Machines of other rooms over real connections: inside a site, between sites, and over a line that breaks.
-#![allow(clippy::unwrap_used, reason = "tests")]
+#![expect(clippy::unwrap_used, reason = "tests")]
 
 #[path = "../../net/tests/common/mod.rs"]
 mod common;

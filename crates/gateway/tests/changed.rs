@@ -3,7 +3,7 @@
 //! between two gateways, and between a gateway and the process that it calls: whatever arrives is what was sent.
 //!
 //! `ISTHMUS_TEST_CHANGED=N`: a hundredth of so many tries; 3 otherwise. `ISTHMUS_TEST_SEED=N`: the first one.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
 mod common;
 #[path = "../../net/tests/common/mod.rs"]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The one port of a gateway: strangers, those who take their time, and repeated handshakes are closed and disturb
 //! nobody.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
 mod common;
 

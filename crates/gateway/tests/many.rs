@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! 512 processes at each of two sites, here tasks that say what processes say: all of them talk at once, through one
 //! listening port at each site and the connections of one trunk.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
 mod common;
 

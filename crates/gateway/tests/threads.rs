@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A gateway with two threads: streams that began on the first one move to the connection of the second, whichever end
 //! can make that.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
 mod common;
 

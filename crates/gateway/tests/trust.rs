@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A gateway carries for its own local area only, and nobody but a gateway is taken for one.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
 mod common;
 

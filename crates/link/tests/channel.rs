@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A channel over connections that are cut, in virtual time: nothing is lost, doubled or out of order.
-#![allow(clippy::unwrap_used, reason = "tests")]
+#![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;

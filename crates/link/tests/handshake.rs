@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Handshakes in virtual time: each end is proven to the other whatever pieces the bytes come in, and whoever is a
 //! stranger, is silent, drips, repeats what it heard or changes what it passes on proves nothing.
-#![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Two processes and what can happen between them, in virtual time: a minute of theirs takes a few milliseconds.
-#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests")]
+#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "tests")]
 
 mod world;
 

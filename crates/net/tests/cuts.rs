@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Connections between sites break and the channels over them do not: one row each with sockets. What may happen to a
 //! link, and when, is tried in virtual time, by the room `link`.
-#![allow(clippy::unwrap_used, reason = "tests")]
+#![expect(clippy::unwrap_used, reason = "tests")]
 
 mod common;
 

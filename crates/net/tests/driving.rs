@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Whoever waits does the work of connections between sites, and the I/O thread goes on where nobody waits any more.
-#![allow(clippy::unwrap_used, reason = "tests")]
+#![expect(clippy::unwrap_used, reason = "tests")]
 
 mod common;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Two processes that belong to two jobs, with other ranks in each: peers are found by job and rank.
-#![allow(clippy::unwrap_used, reason = "tests")]
+#![expect(clippy::unwrap_used, reason = "tests")]
 
 mod common;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Connections are measured by the threads alone, and measuring disturbs nothing.
-#![allow(clippy::unwrap_used, reason = "tests")]
+#![expect(clippy::unwrap_used, reason = "tests")]
 
 mod common;
 

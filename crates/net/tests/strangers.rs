@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Connections that do not belong to the job are closed and disturb no one.
-#![allow(clippy::unwrap_used, reason = "tests")]
+#![expect(clippy::unwrap_used, reason = "tests")]
 
 mod common;
 

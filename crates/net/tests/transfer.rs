@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Both transports carry what they are given: small and long, both ways at once, to the end.
-#![allow(clippy::unwrap_used, reason = "tests")]
+#![expect(clippy::unwrap_used, reason = "tests")]
 
 mod common;
 
