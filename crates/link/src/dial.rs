@@ -16,7 +16,8 @@ use isthmus_wire::hello::Purpose;
 use crate::ladder::Rung;
 use crate::line::By;
 
-/// Wait before an address is tried again, doubled each time up to [`LONGEST_WAIT`].
+/// Wait before an address is tried again, doubled each time up to [`LONGEST_WAIT`]: five times in the first 1.5 s, for
+/// a process that is about to listen, and then so seldom that nobody takes it for an attack.
 const FIRST_WAIT: Duration = Duration::from_millis(100);
 const LONGEST_WAIT: Duration = Duration::from_secs(2);
 /// Wait before a peer is asked again to dial us.

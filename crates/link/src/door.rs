@@ -7,7 +7,8 @@ use std::time::Duration;
 /// Most connections that may be in a handshake at once, having dialled us. When more come, the oldest that has
 /// said nothing yet is dropped, else the oldest.
 pub const MAX_HANDSHAKES: usize = 64;
-/// How long a stranger has to prove that it belongs to the job.
+/// How long a stranger has to prove that it belongs to the job: a few round trips, and a packet that is lost twice
+/// (after 1 and 2 s: RFC 6298).
 pub const HANDSHAKE_TIME: Duration = Duration::from_secs(4);
 /// How long to leave callers waiting when the process or machine has no descriptors left.
 const PAUSE: Duration = Duration::from_millis(100);

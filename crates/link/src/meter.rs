@@ -20,23 +20,29 @@ use std::time::{Duration, Instant};
 
 use isthmus_wire::rate::Rate;
 
-/// A silence that ends a burst, at least and at most: a part of the round trip in between.
+/// A silence that ends a burst, at least and at most: a part of the round trip in between, since what begins slowly is
+/// silent for most of one. The least is more than packets of a link of 25 Mbit/s are apart (1,500 bytes: 0.48 ms), the
+/// most is a turn of another process on the reader's processor.
 const SILENCE: (Duration, Duration) = (Duration::from_micros(500), Duration::from_millis(4));
 const SILENT_PART: u32 = 4;
-/// Longest burst; the next one begins right after it.
+/// Longest burst; the next one begins right after it, so that a transfer of a second has twenty of them, and their
+/// middle one is not what it was at its beginning.
 const LONGEST: Duration = Duration::from_millis(50);
-/// Shortest burst that counts.
+/// Shortest burst that counts: more than twice what a connection sends before the first acknowledgement
+/// ([`FIRST_WINDOW`]), which comes as fast as its sender is.
 const SHORTEST: (u64, Duration) = (32 << 10, Duration::from_millis(1));
 /// Bursts of so long say something before all transfers are over, and that the link does no more.
 const ENOUGH: Duration = Duration::from_millis(20);
 /// A transfer of less time says nothing: it had arrived before anybody looked.
 const AT_ONCE: Duration = Duration::from_micros(20);
-/// Bytes that a new connection sends before the first acknowledgement: ten packets.
+/// Bytes that a new connection sends before the first acknowledgement: ten packets (RFC 6928).
 const FIRST_WINDOW: u64 = 14_600;
-/// Bursts and round trips that are remembered.
+/// Bursts and round trips that are remembered. The middle of so many has a quarter of the spread of one, and more would
+/// remember longer what is no more.
 const MEMORY: usize = 24;
 
-/// How long a stream is watched, and the round trips beside that in which it becomes as fast as it can; the longest.
+/// How long a stream is watched, and the round trips beside that in which it becomes as fast as it can: doubled in
+/// each, [`FIRST_WINDOW`] is 30 MB after twelve, what 1 Gbit/s has under way over 240 ms; the longest.
 const WATCHED: Duration = Duration::from_millis(300);
 const BEGINNING: u32 = 12;
 const LONGEST_WATCHED: Duration = Duration::from_secs(3);

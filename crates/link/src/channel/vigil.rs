@@ -9,7 +9,8 @@
 
 use std::time::Duration;
 
-/// Bytes of segments after which an acknowledgement is not put off any longer.
+/// Bytes of segments after which an acknowledgement is not put off any longer: every second full one, as TCP does
+/// (RFC 5681, 4.2).
 pub const ACK_BYTES: usize = 128 << 10;
 /// Longest time for which it is put off: something to say may carry it.
 pub const ACK_DELAY: Duration = Duration::from_millis(10);
@@ -20,7 +21,8 @@ pub const SILENCE: Duration = Duration::from_secs(3);
 /// How often a silence is forgiven whose connection the other end's kernel answers: for half a minute. After that
 /// something between the two may answer in its place.
 const SPARED: u32 = 9;
-/// Silence after which one asks, while something is under way.
+/// Silence after which one asks, while something is under way: the answer may be lost once and come in time for
+/// [`SILENCE`].
 const ASK_BUSY: Duration = Duration::from_secs(1);
 /// The same while nothing is.
 const ASK_IDLE: Duration = Duration::from_secs(5);
