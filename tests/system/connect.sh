@@ -69,7 +69,7 @@ both any "env ISTHMUS_ACCEPT=any-with-port isthmus run -n 1 ./connect server por
 # Without a launcher a program spawns, too: each time a job of its own, whose children spawn as well. What cannot start is an error.
 mpicc -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -I"$top/tests/c" "$top/tests/system/alone.c" -o alone || fail "mpicc alone.c"
 timeout 100 ./alone >alone.out 2>alone.err </dev/null || fail "spawning without a launcher: $(cat alone.out alone.err)"
-grep -q "all is well" alone.out && grep -q "refused: .*'mars' is no machine of this job" alone.out || fail "spawning without a launcher: $(cat alone.out)"
+grep -q "all is well" alone.out && grep -q "refused: .*'mars' is not a machine of this job" alone.out || fail "spawning without a launcher: $(cat alone.out)"
 grep -q "refused: .*has ended (exit status: 1); it has said why" alone.out && grep -q "'./nowhere'" alone.err || fail "a missing program: $(cat alone.out alone.err)"
 
 # Who spawned whom is in a trace.

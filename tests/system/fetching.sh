@@ -126,5 +126,5 @@ grep -q '/jobs/job-' back/where && grep -q '/run7$' back/where7 || fail "working
 awk '/"sent_bytes"/ && $2 + 0 > 2000 { exit 1 }' cp.json || fail "cp of what is there: $(cat cp.json)"
 grep -q "error: site 'b1': its scratch directory: cannot create .*nowhere/isthmus-scratch-" nowhere.err || fail "a scratch directory that cannot be: $(cat nowhere.err)"
 [ "$(sort -u hello.out)" = '42 staged' ] || fail "shared libraries: $(cat hello.out)"
-grep -q "needs 'libgreet.so', which neither the site has nor this machine" lacking.err || fail "a library that nobody has: $(cat lacking.err)"
+grep -q "needs 'libgreet.so', which neither the site nor this machine has" lacking.err || fail "a library that nobody has: $(cat lacking.err)"
 echo "programs, inputs and libraries come from where they are"

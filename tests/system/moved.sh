@@ -18,7 +18,7 @@ echo "$job" >job
 step what a file here says of links goes along
 ssh b1 'cat isthmus-jobs/*/job.toml' | grep -q 'latency = "2.5 ms"' || exit 17
 step seen from here
-isthmus ps 2>&1 | grep -q 'no job runs here' || exit 2
+isthmus ps 2>&1 | grep -q 'no jobs are running on this machine' || exit 2
 until isthmus ps --json --site b1 --site home >ps.json && grep -q running ps.json; do :; done
 isthmus ps --long --site b1 >ps.out && grep -q "^$job  *tides .*running" ps.out && grep -q c1 ps.out || exit 3
 until isthmus where --json b1/tides >where.json && grep -q '"rank":1' where.json; do :; done

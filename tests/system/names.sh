@@ -62,7 +62,7 @@ publishes isthmus run -n 1 ./names publish ocean p user
 kill -KILL "$(isthmus ps --json | sed -n 's/.*"pid": *\([0-9]*\).*/\1/p' | head -1)"
 ends
 finds 'unknown 1' ./names find ocean
-[ "$(isthmus names 2>&1)" = "isthmus: no name is published here" ] || fail "isthmus names: $(isthmus names 2>&1)"
+[ "$(isthmus names 2>&1)" = "isthmus: no names are published on this machine" ] || fail "isthmus names: $(isthmus names 2>&1)"
 echo "a launcher that was killed: its name is given to nobody"
 
 # Without a launcher: other programs and jobs find it; SIGKILL takes it along.

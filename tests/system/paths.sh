@@ -93,7 +93,7 @@ isthmus doctor b1,address=vpn7 --json 2>&1
 timeout 60 isthmus run --site home:2 --site b1:2,address=vpn0 "$PWD/ring" </dev/null 2>&1
 S
 isthmus-testbed run --rtt 10ms --access b=interfaces -- sh pinned.sh >pinned 2>testbed.log
-grep -q '"10.200.2.1:[0-9]*"' pinned && grep -q "'vpn7' (ISTHMUS_ADDRESS) is no address.*vpn0" pinned && grep -q 'all 4 are well' pinned ||
+grep -q '"10.200.2.1:[0-9]*"' pinned && grep -q "'vpn7' (ISTHMUS_ADDRESS) is neither an address.*vpn0" pinned && grep -q 'all 4 are well' pinned ||
     { bad=$((bad + 1)); cat pinned testbed.log; }
 echo "$count cells, $bad wrong"
 [ $bad -eq 0 ] || fail "some cells are wrong, or what is pinned"

@@ -47,8 +47,8 @@ done
 for words in ./prog 'isthmus run -n 4 ./prog' 'isthmus run --site one=home:2 --site two=home:2 ./prog'; do
     # shellcheck disable=SC2086
     run wrong ISTHMUS_STTATS=1 ISTHMUS_AWAY=5x ISTHMUS_TEST_OF_OURS=1 ISTHMUS_LEASE=7 $words
-    lines 1 'ISTHMUS_STTATS is no setting; did you mean ISTHMUS_STATS?' wrong
-    lines 1 'ISTHMUS_AWAY is "5x"; it takes seconds from 1 to 1000000. Used is the default: 300.' wrong
+    lines 1 'ISTHMUS_STTATS is not a setting; did you mean ISTHMUS_STATS?' wrong
+    lines 1 'ISTHMUS_AWAY is "5x"; it takes seconds from 1 to 1000000. The default is used: 300.' wrong
     lines 2 'ISTHMUS_' wrong
     lines 1 'the info key isthmus_clas has no meaning; did you mean isthmus_class?' wrong
     lines 1 'info key' wrong

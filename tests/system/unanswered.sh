@@ -18,6 +18,6 @@ problem=$(sed -n "s/^isthmus: error: site 'b1': //p" run.out)
 hint=$(sed -n 's/^ *hint: //p' run.out)
 case $problem in *'Connection timed out') ;; *) cat run.out; fail "the job does not say why" ;; esac
 [ -n "$hint" ] || { cat run.out; fail "the job gives no hint"; }
-grep -qF "b1: cannot be used: $problem" doctor.out && grep -qF "to change: $hint" doctor.out || { cat run.out doctor.out; fail "the doctor says something else"; }
+grep -qF "b1: cannot be used: $problem" doctor.out && grep -qF "hint: $hint" doctor.out || { cat run.out doctor.out; fail "the doctor says something else"; }
 grep -qF "\"problem\": \"$problem\"" doctor.json && grep -qF "\"hint\": \"$hint\"" doctor.json || { cat run.out doctor.json; fail "the doctor's JSON says something else"; }
 echo "the doctor and a job say the same: $problem"

@@ -160,7 +160,7 @@ fn locate(program: &str, directory: &Path, path: Option<OsString>) -> Result<Pat
             Ok(_) => Ok(file),
             Err(error) => Err(Refusal::new(
                 format!("program '{program}' cannot be found: {error}"),
-                format!("there is no {}", file.display()),
+                format!("it was looked up as {}", file.display()),
             )),
         };
     }
@@ -176,7 +176,7 @@ fn locate(program: &str, directory: &Path, path: Option<OsString>) -> Result<Pat
             Err(refusal) if beside.exists() => refusal,
             _ => Refusal::new(
                 format!("program '{program}' is neither in PATH nor in {}", directory.display()),
-                "name it with its directory, for example ./app",
+                "give its path, for example ./app",
             ),
         }
     })

@@ -128,7 +128,7 @@ fn greet<'w>(world: &'w World, text: &str, patience: Duration) -> Result<Pipe<'w
             abi::MPI_ERR_PORT,
             "port_name",
             // Not the text: what was cut off or changed may have the secret.
-            format!("is no name of a port: {why}"),
+            format!("is not the name of a port: {why}"),
         )
     })?;
     let mut known = None;
@@ -188,7 +188,7 @@ fn admitted<'w>(mut pipe: Pipe<'w>, answer: &[u8], keyless: Option<&String>) -> 
             format!(
                 "the port takes only jobs of the user who has opened it, and this job has no key of that user{why}. \
                  If that is you, start both jobs with isthmus run --meet HOST, or copy the key: see 'Who may connect' \
-                 in docs/client-server.md. Else the port has to be opened for others (hint isthmus_accept, or \
+                 in docs/client-server.md. Otherwise the port must be opened for others (info key isthmus_accept, or \
                  ISTHMUS_ACCEPT)"
             )
         }

@@ -204,13 +204,13 @@ fn start() -> Result<Door> {
 fn no_port(name: &str) -> Error {
     let why = match PortName::decode(name) {
         Err(why) => why.to_string(),
-        Ok(_) => "it is no port of this process, or was closed".to_owned(),
+        Ok(_) => "it is not a port of this process, or was closed".to_owned(),
     };
     Error::of_argument(
         abi::MPI_ERR_PORT,
         "port_name",
         // Not the text: who reads it may connect, if it names a port of another process.
-        format!("is no open port here: {why}"),
+        format!("is not a port that this process has open: {why}"),
     )
 }
 

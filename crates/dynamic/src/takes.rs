@@ -49,7 +49,7 @@ impl Accept {
                 abi::MPI_ERR_OTHER,
                 format!(
                     "the port would take nobody: {why}. Without keys of the user a port takes whoever knows its name \
-                     (hint isthmus_accept or ISTHMUS_ACCEPT = any-with-port)"
+                     (info key isthmus_accept or ISTHMUS_ACCEPT = any-with-port)"
                 ),
             )
         };

@@ -95,7 +95,7 @@ pub(crate) fn local(path: &Path) -> Result<Shown> {
         None => fail!(
             abi::MPI_ERR_BAD_FILE,
             argument("filename"),
-            "is below ~, and the environment variable HOME is not set; write the whole path"
+            "is below ~, and the environment variable HOME is not set; write the full path"
         ),
     }
 }

@@ -233,7 +233,7 @@ impl Wanted {
         })?;
         match Arc::into_inner(place).and_then(OnceLock::into_inner) {
             Some(opened) => Ok(opened),
-            None => fail!(abi::MPI_ERR_INTERN, "opening it came to nothing"),
+            None => fail!(abi::MPI_ERR_INTERN, "it could not be opened"),
         }
     }
 

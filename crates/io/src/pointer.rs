@@ -241,7 +241,7 @@ impl File {
             None => fail!(
                 abi::MPI_ERR_ARG,
                 argument("offset"),
-                "is {offset}, which has no place in the view"
+                "is {offset}, which is outside the view"
             ),
         }
     }

@@ -69,7 +69,7 @@ pub(crate) fn check_destination(text: &str) -> Result<(), JobError> {
     }
     if let (None, Some((_, behind))) = (text.find("://"), host.rsplit_once(':')) {
         if !is_ipv6(host) && behind.bytes().all(|b| b.is_ascii_digit()) {
-            return Err(JobError::new(format!("'{text}' has a number too many"))
+            return Err(JobError::new(format!("'{text}' has two numbers"))
                 .hint("the number of processes follows the host's name: NAME:N; with a port it is ssh://NAME:PORT:N"));
         }
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A job whose coordinator lives at one of its sites, or at another one: what it says there, and which files go along.
 //!
-//! That site becomes the home of the job: relative paths begin at a directory that is made there, files that were at
+//! That site becomes the home of the job: relative paths start at a directory that is made there, files that were at
 //! home are brought to that directory, and the machine on which the job was described takes no part.
 
 use crate::error::{JobError, JobErrors};
@@ -74,7 +74,7 @@ fn check(subjob: &Subjob, site: &str) -> Result<(), JobError> {
     let name = &subjob.site;
     if subjob.contact == Contact::Home {
         let problem =
-            format!("site '{name}' is this machine, which takes no part in a job whose launcher lives at '{site}'");
+            format!("site '{name}' is this machine, which takes no part in a job whose launcher runs at '{site}'");
         return Err(JobError::new(problem).hint(format!(
             "leave it out; or name this machine as ssh at '{site}' reaches it: --site me@THIS-MACHINE:{}",
             subjob.count
@@ -83,7 +83,7 @@ fn check(subjob: &Subjob, site: &str) -> Result<(), JobError> {
     let staging = |name: &str| subjob.requests.iter().any(|r| r.attribute.name == name);
     if let Some(request) = STAGING.into_iter().find(|name| staging(name)) {
         let problem =
-            format!("site '{name}': {request} is about files on this machine, and the launcher lives at '{site}'");
+            format!("site '{name}': {request} is about files on this machine, but the launcher runs at '{site}'");
         return Err(JobError::new(problem).hint("name them as inputs and outputs: --input, --output"));
     }
     let here = |request: &str| {
@@ -93,7 +93,7 @@ fn check(subjob: &Subjob, site: &str) -> Result<(), JobError> {
             .any(|text| text.starts_with("file:"))
     };
     if let Some(request) = STREAMS.into_iter().find(|request| here(request)) {
-        let problem = format!("site '{name}': {request} is a file on this machine, and the launcher lives at '{site}'");
+        let problem = format!("site '{name}': {request} is a file on this machine, but the launcher runs at '{site}'");
         return Err(JobError::new(problem).hint("name a file of the site, without file://; or use --outfile-pattern"));
     }
     Ok(())

@@ -174,7 +174,7 @@ impl Said {
         let placement = said.placement()?;
         if placement.per_host.is_some() || placement.evenly {
             let error = JobError::new(format!(
-                "{key} is '{}'",
+                "{key} cannot be '{}' here",
                 shown(said.map_by.as_deref().unwrap_or_default())
             ));
             return Err(error.hint(format!(
@@ -194,8 +194,7 @@ impl Said {
 /// `ppr:N:PART` without a number of processes, for hosts whose parts nobody here knows.
 pub fn unknown_parts(each: u32, part: HardwareType) -> JobError {
     let part = part.name();
-    let problem =
-        format!("map-by is 'ppr:{each}:{part}': how many of these parts other hosts have is known only there");
+    let problem = format!("map-by is 'ppr:{each}:{part}': the number of such parts on other hosts is not known here");
     JobError::new(problem).hint(format!(
         "add the number of processes, for example -n 8, or write ppr:{each}:node"
     ))
@@ -241,7 +240,7 @@ fn refused(option: &str, word: &str) -> Option<JobError> {
         }
         _ => return None,
     };
-    Some(JobError::new(format!("{option} is '{}', which is not done here", shown(word))).hint(hint))
+    Some(JobError::new(format!("{option} is '{}', which Isthmus does not support", shown(word))).hint(hint))
 }
 
 fn part(option: &str, word: &str) -> Result<HardwareType, JobError> {
@@ -256,9 +255,10 @@ fn part(option: &str, word: &str) -> Result<HardwareType, JobError> {
         .into_iter()
         .chain(HardwareType::ALL.map(HardwareType::name))
         .collect();
-    let error = JobError::new(format!("{option} is '{}'", shown(word)));
+    let error = JobError::new(format!("{option} cannot be '{}'", shown(word)));
     Err(match nearest(word, &known) {
         Some(near) => error.hint(format!("did you mean '{near}'?")),
+        None if option == "map-by" => error.hint(format!("it can be {}, node or ppr:N:PART", known.join(", "))),
         None => error.hint(format!("it can be {}", known.join(", "))),
     })
 }
@@ -342,7 +342,7 @@ fn mapped(value: &str) -> Result<Mapped, JobError> {
             rest
         }
         ["ppr", ..] => {
-            return Err(JobError::new(format!("map-by is '{}'", shown(value)))
+            return Err(JobError::new(format!("map-by cannot be '{}'", shown(value)))
                 .hint("write ppr:N:node for N processes on each host, or ppr:N:socket"));
         }
         [place, rest @ ..] if HOST.contains(place) => {
@@ -381,7 +381,7 @@ fn modify(found: &mut Mapped, value: &str, word: &str) -> Result<(), JobError> {
             let why = match name {
                 "nolocal" => "name the other hosts with -host",
                 "donotlaunch" => "isthmus run --dry-run starts nothing",
-                _ => "give hosts as many processes as they have slots: -host A:4",
+                _ => "give each host as many processes as it has slots: -host A:4",
             };
             found.notes.push(without_effect("map-by", value, word, why));
         }
@@ -517,7 +517,7 @@ mod tests {
             ("by=core to=none", "bound to nothing"),
             ("row=2", "--map-by socket"),
             ("each=0", "not a number from 1"),
-            ("rank=nonsense", "rank-by is 'nonsense'"),
+            ("rank=nonsense", "rank-by cannot be 'nonsense'"),
         ] {
             let error = said(line).expect_err(line).to_string();
             assert!(error.contains(words), "{line}: {error}");

@@ -45,7 +45,7 @@ impl<'a> Source<'a> {
             let unquoted =
                 error.message().starts_with("invalid string") || error.message().starts_with("invalid float");
             let told = if unquoted {
-                told.hint("texts stand in straight quotes: name = \"text\"")
+                told.hint("put texts in straight quotes: name = \"text\"")
             } else {
                 told
             };

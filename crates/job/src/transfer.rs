@@ -105,7 +105,7 @@ impl Location {
     /// Reads a path or URL.
     pub fn parse(text: &str) -> Result<Self, JobError> {
         if text.is_empty() || text.len() > MAX_TEXT || text.chars().any(char::is_control) {
-            return Err(JobError::new(format!("'{}' is no file", shown(text))).hint(FORMS));
+            return Err(JobError::new(format!("'{}' is not a file", shown(text))).hint(FORMS));
         }
         let Some((scheme, rest)) = text.split_once("://") else {
             return Ok(Self::Home(text.to_owned()));

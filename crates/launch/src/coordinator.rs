@@ -227,7 +227,11 @@ impl Coordinator {
             }
             Event::FileFailed(why) => {
                 let problem = format!("output cannot be written: {why}");
-                self.machine.handle_failed(&problem, "", now);
+                self.machine.handle_failed(
+                    &problem,
+                    "check the free space and your rights there, and ulimit -f",
+                    now,
+                );
                 self.unwritten.get_or_insert(problem);
             }
             Event::Marked | Event::Fetching { .. } => {}

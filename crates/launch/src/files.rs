@@ -178,7 +178,7 @@ impl Filling<'_> {
         let cannot = |error: String| {
             Failure::new(
                 format!("input '{}': {error}", input.source),
-                format!("relative paths begin at {}", options.directory.display()),
+                format!("check the path; relative ones start at {}", options.directory.display()),
             )
         };
         let entries = walked

@@ -103,7 +103,7 @@ async fn come_together(brings: &mut Brings, world: World) -> Result<Role, Outcom
         Ok(Err(first)) => match PortName::decode(&first) {
             Ok(ticket) => join(brings, &ticket, Some(part), None).await,
             Err(why) => Err(Outcome::failure(format!(
-                "what is known of the world '{}' is no ticket: {why}",
+                "what is known of the world '{}' is not a ticket: {why}",
                 part.world
             ))),
         },

@@ -184,7 +184,7 @@ impl Keeper {
                 Ok(()) => {
                     if std::mem::take(&mut told) {
                         self.tell(format!(
-                            "the host at which jobs meet, '{}', is reached again",
+                            "the meeting host '{}' (--meet) can be reached again",
                             self.client.host()
                         ));
                     }
@@ -200,8 +200,8 @@ impl Keeper {
                     }
                     if !std::mem::replace(&mut told, true) {
                         self.tell(format!(
-                            "the host at which jobs meet, '{}', is not reached: {why}; this job goes on without it, and \
-                             tries again",
+                            "the meeting host '{}' (--meet) cannot be reached: {why}; this job runs without it, and its \
+                             launcher keeps trying",
                             self.client.host()
                         ));
                     }
@@ -372,10 +372,7 @@ impl Keeper {
             | Ask::Tell { .. }
             | Ask::Hear { .. }
             | Ask::Carry { .. }
-            | Ask::Brought(_) => Err(Refusal::new(
-                Kind::Unable,
-                "this is nothing for the host at which jobs meet",
-            )),
+            | Ask::Brought(_) => Err(Refusal::new(Kind::Unable, "the meeting host (--meet) does not do this")),
         })
     }
 
@@ -482,7 +479,7 @@ impl Keeper {
                 Some(port) => Ok(Said::Port(port)),
                 None => Err(Refusal::new(
                     Kind::Unable,
-                    format!("what '{host}' keeps for the name '{name}' is no name of a port"),
+                    format!("what '{host}' keeps for the name '{name}' is not the name of a port"),
                 )),
             },
             ("unknown", None) => {
@@ -537,7 +534,7 @@ fn refuse(events: &mpsc::UnboundedSender<Event>, door: &Door, crossings: &mut Cr
 fn unreached() -> Refusal {
     Refusal::new(
         Kind::Unable,
-        "the host at which jobs meet (--meet) is not reached now; the launcher tries again",
+        "the meeting host (--meet) cannot be reached now; the launcher keeps trying",
     )
 }
 

@@ -25,7 +25,7 @@ impl OutputPattern {
             match after.chars().next() {
                 Some('r' | 's' | 't' | 'j' | '%') => rest = &after[1..],
                 _ => {
-                    return Err(JobError::new(format!("'{text}' has a % that means nothing"))
+                    return Err(JobError::new(format!("'{text}' contains a % that has no meaning"))
                         .hint("%r is the rank, %s the site, %t out or err, %j the job, %% a percent sign"));
                 }
             }

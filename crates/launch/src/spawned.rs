@@ -138,7 +138,7 @@ impl Spawn<'_> {
             let wanted = wishes.host.or(wishes.site).unwrap_or_default();
             let known: Vec<String> = self.places.iter().map(|p| format!("'{}'", p.subjob.site)).collect();
             return Err(refused(format!(
-                "'{wanted}' is no machine of this job, whose sites are {}; ISTHMUS_SPAWN_SITES of its launcher names others \
+                "'{wanted}' is not a machine of this job, whose sites are {}; ISTHMUS_SPAWN_SITES of its launcher names others \
                  where the program may start processes",
                 known.join(", ")
             )));
@@ -324,7 +324,7 @@ impl<'a> Wishes<'a> {
         };
         let wrong = || {
             refused(format!(
-                "soft = '{soft}' is no list of numbers and triples FIRST:LAST:STEP"
+                "soft = '{soft}' is not a list of numbers and triples FIRST:LAST:STEP"
             ))
         };
         let mut best = None;

@@ -127,7 +127,7 @@ pub(crate) fn distinct(first: Region<'_>, second: Region<'_>) -> Result<()> {
     if a.start < b.end && b.start < a.end {
         fail!(
             abi::MPI_ERR_BUFFER,
-            "arguments {} and {} overlap: {:#x} to {:#x} and {:#x} to {:#x}; MPI_IN_PLACE is for computing in place",
+            "arguments {} and {} overlap: {:#x} to {:#x} and {:#x} to {:#x}; use MPI_IN_PLACE to compute in place",
             first.argument,
             second.argument,
             a.start,

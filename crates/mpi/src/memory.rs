@@ -94,7 +94,7 @@ pub(crate) fn allocate(size: usize, alignment: usize) -> Result<*mut c_void> {
     // SAFETY: the layout has a size above 0.
     let base = unsafe { alloc_zeroed(layout) };
     if base.is_null() {
-        fail!(abi::MPI_ERR_NO_MEM, "the system has no {size} bytes");
+        fail!(abi::MPI_ERR_NO_MEM, "cannot allocate {size} bytes");
     }
     pieces().all.insert(base as usize, Origin::Allocator(layout));
     Ok(base.cast())

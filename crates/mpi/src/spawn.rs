@@ -200,7 +200,7 @@ fn together(
     let Some(outcome) = own.or_else(|| Outcome::decode(&bytes)) else {
         fail!(
             abi::MPI_ERR_INTERN,
-            "what the root said of the processes is no sense; please report this"
+            "the root described the processes in a way that makes no sense; please report this"
         );
     };
     let mut codes = match codes.is_null() {

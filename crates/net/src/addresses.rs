@@ -69,7 +69,7 @@ fn pinned_among(pinned: &str, all: &[Address]) -> Result<Vec<String>, String> {
             names.sort_unstable();
             names.dedup();
             return Err(format!(
-                "'{word}' (ISTHMUS_ADDRESS) is no address, and no interface here with addresses for others; there are: {}",
+                "'{word}' (ISTHMUS_ADDRESS) is neither an address nor an interface of this machine that others can reach; interfaces: {}",
                 names.join(", ")
             ));
         }

@@ -161,7 +161,7 @@ fn unfit(system: &str, why: &str, needed: &[u32]) -> Failure {
     let (problem, hint) = match version {
         Some(version) if version.as_slice() >= needed => (
             "Isthmus does not run on its system".to_owned(),
-            "install there what is missing".to_owned(),
+            "install the missing part there".to_owned(),
         ),
         _ => {
             let has = if system.is_empty() { "another C library" } else { system };
@@ -207,7 +207,7 @@ async fn read_line<R: AsyncBufRead + Unpin>(reader: &mut R, noise: &mut Noise) -
             Ok(0) if limited.limit() == 0 => {
                 return Err(Failure::new(
                     "its login scripts print too much",
-                    "let them be silent when the shell is not interactive",
+                    "make them silent in shells that are not interactive",
                 ));
             }
             Ok(0) => return Err(Failure::closed()),

@@ -378,7 +378,7 @@ fn explain_ssh(destination: &str, command: &str, status: Option<ExitStatus>, wor
         }
         Some(0) => Failure::new(
             format!("its login shell ended without having run what it was given{}", detail(None, words)),
-            format!("look for 'exit' in its login scripts, or a command forced by its ssh server; check: ssh {destination} echo works"),
+            format!("look for 'exit' in its login scripts, or for a forced command of its ssh server; check: ssh {destination} echo works"),
         ),
         Some(_) => Failure::new(
             format!("the agent could not be started with ssh{}", detail(status, words)),
@@ -418,7 +418,7 @@ fn hint_for(words: &str, destination: &str) -> String {
         )
     } else if turned_away(words) {
         format!(
-            "its ssh server was asked several times: too many may want to enter at once; check that this works: ssh {destination} true"
+            "its ssh server was asked several times: perhaps too many clients connect at once; check that this works: ssh {destination} true"
         )
     } else if has("Connection refused") {
         "no ssh server answers there: check host and port".to_owned()

@@ -15,7 +15,7 @@ pub fn here(standing: &Path, name: &str) -> Result<PathBuf, Failure> {
         Some(home) => Ok(Path::new(&home).join(words::path(below))),
         None => Err(Failure::new(
             format!("'{name}' is below the home directory, and HOME is not set"),
-            "write the whole path",
+            "write the full path",
         )),
     }
 }

@@ -110,8 +110,8 @@ pub async fn lacking(
     for (name, path) in wanted.into_iter().filter(|(name, _)| lacking.contains(name)) {
         files.push(path.ok_or_else(|| {
             Failure::new(
-                format!("the program needs '{name}', which neither the site has nor this machine"),
-                "set LD_LIBRARY_PATH here to where it is, or install it there",
+                format!("the program needs '{name}', which neither the site nor this machine has"),
+                "set LD_LIBRARY_PATH here to its directory, or install it at the site",
             )
         })?);
     }
@@ -137,7 +137,7 @@ fn locate(program: &str, directory: &Path) -> Result<PathBuf, Missing> {
         ),
         false => Failure::new(
             format!("program '{program}' is neither in PATH nor in {}", directory.display()),
-            "name it with its directory, or use --no-stage for a program that only the site has",
+            "give its path, or use --no-stage for a program that only the site has",
         ),
     };
     Err(Missing { is_certain, failure })
@@ -146,7 +146,7 @@ fn locate(program: &str, directory: &Path) -> Result<PathBuf, Missing> {
 fn check_architecture(program: &str, path: &Path, machine: &str) -> Result<(), Failure> {
     match content::architecture_of(path) {
         Ok(Some(built)) if !content::runs(machine, built) => Err(Failure::new(
-            format!("program '{program}' is built for {built}, the site is {machine}"),
+            format!("program '{program}' is built for {built}, but the site is {machine}"),
             format!("build it for {machine} too and give the job file program.{machine} = \"...\""),
         )),
         Ok(_) => Ok(()),

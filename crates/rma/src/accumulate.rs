@@ -48,7 +48,7 @@ impl Window {
             fail!(
                 abi::MPI_ERR_OP,
                 argument("op"),
-                "is MPI_NO_OP, which only functions take that fetch: MPI_Get_accumulate, MPI_Rget_accumulate and \
+                "is MPI_NO_OP, which only functions that fetch accept: MPI_Get_accumulate, MPI_Rget_accumulate and \
                  MPI_Fetch_and_op"
             );
         }

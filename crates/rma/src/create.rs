@@ -208,7 +208,7 @@ fn agree(flavor: Flavor, said: &[[u64; SAID]]) -> Result<()> {
         if words[0] != abi::MPI_SUCCESS as u64 {
             fail!(
                 words[0] as i32,
-                "rank {rank} has called {} with an argument that is wrong; its error handler has the sentence",
+                "rank {rank} has called {} with an argument that is wrong; its error handler got the message",
                 flavor.function()
             );
         }
@@ -330,7 +330,7 @@ fn agree_on_memory<T>(world: &World, comm: &Comm, mine: &Result<T>) -> Result<()
     };
     fail!(
         abi::MPI_ERR_NO_MEM,
-        "rank {failed} has no memory for its part; its error handler has the sentence"
+        "rank {failed} has no memory for its part; its error handler got the message"
     )
 }
 

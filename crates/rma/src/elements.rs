@@ -51,7 +51,7 @@ pub(crate) fn element_of(argument: &str, datatype: &Datatype) -> Result<Basic> {
         None => fail!(
             abi::MPI_ERR_TYPE,
             argument(argument),
-            "consists of elements of different predefined types; accumulate and its kin need one"
+            "consists of elements of different predefined types; accumulate operations need one"
         ),
     }
 }

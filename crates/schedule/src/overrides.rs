@@ -178,7 +178,7 @@ fn operation(name: &str, at: usize) -> Result<Option<Operation>, OverrideError> 
     found.map(|&o| Some(o)).ok_or_else(|| {
         error(
             at,
-            format!("`{name}` is no collective operation; known are *, {}", known()),
+            format!("`{name}` is not a collective operation; known are *, {}", known()),
         )
     })
 }
@@ -189,7 +189,7 @@ fn level_of(name: &str, at: usize) -> Result<Level, OverrideError> {
     found.map(|l| l.1).ok_or_else(|| {
         error(
             at,
-            format!("`{}` is no level; levels are {}", name.trim(), known.join(", ")),
+            format!("`{}` is not a level; levels are {}", name.trim(), known.join(", ")),
         )
     })
 }
@@ -217,7 +217,10 @@ fn range(text: &str, at: usize) -> Result<Range<u64>, OverrideError> {
     let Some((low, high)) = text.split_once("..") else {
         return Err(error(
             at,
-            format!("`{}` is no range of sizes; write FROM..TO, FROM.. or ..TO", text.trim()),
+            format!(
+                "`{}` is not a range of sizes; write FROM..TO, FROM.. or ..TO",
+                text.trim()
+            ),
         ));
     };
     let low_end = if low.trim().is_empty() { 0 } else { size(low, at)? };
@@ -237,13 +240,13 @@ fn size(text: &str, at: usize) -> Result<u64, OverrideError> {
         "K" | "KIB" => 1 << 10,
         "M" | "MIB" => 1 << 20,
         "G" | "GIB" => 1 << 30,
-        other => return Err(error(at, format!("`{other}` is no unit; units are K, M, G"))),
+        other => return Err(error(at, format!("`{other}` is not a unit; units are K, M, G"))),
     };
     let number: Option<u64> = digits.parse().ok();
     number.and_then(|n| n.checked_mul(unit)).ok_or_else(|| {
         error(
             at,
-            format!("`{text}` is no size; write bytes, or a number with K, M or G"),
+            format!("`{text}` is not a size; write bytes, or a number with K, M or G"),
         )
     })
 }
@@ -292,10 +295,10 @@ fn name(text: &str, at: usize, level: Option<Level>) -> Result<String, OverrideE
         None => crate::strategy::names(),
     };
     if !known.contains(&stem) {
-        let what = if level.is_some() { "tree" } else { "algorithm" };
+        let what = if level.is_some() { "a tree" } else { "an algorithm" };
         return Err(error(
             at,
-            format!("`{name}` is no {what}; known are {}", known.join(", ")),
+            format!("`{name}` is not {what}; known are {}", known.join(", ")),
         ));
     }
     Ok(name.to_owned())
@@ -330,18 +333,18 @@ mod tests {
     fn what_is_wrong_is_told_with_its_place() {
         let cases = [
             ("bcast", 0, "no `=`"),
-            ("bcst=flat", 0, "no collective operation"),
-            ("bcast@wid=flat", 6, "no level"),
-            ("bcast:5=tree", 6, "no range"),
-            ("bcast:5Q..=tree", 6, "no unit"),
-            ("bcast:-1..=tree", 6, "no size"),
-            ("bcast=flt", 6, "no algorithm"),
-            ("bcast@node=split", 11, "no tree"),
-            ("bcast@wide=together", 11, "no tree"),
+            ("bcst=flat", 0, "not a collective operation"),
+            ("bcast@wid=flat", 6, "not a level"),
+            ("bcast:5=tree", 6, "not a range"),
+            ("bcast:5Q..=tree", 6, "not a unit"),
+            ("bcast:-1..=tree", 6, "not a size"),
+            ("bcast=flt", 6, "not an algorithm"),
+            ("bcast@node=split", 11, "not a tree"),
+            ("bcast@wide=together", 11, "not a tree"),
             ("bcast=tree,seg=0", 15, "must not be 0"),
             ("bcast=tree,sge=4", 11, "`sge` is not known"),
-            ("*=tree; bcast=tree,seg=", 23, "no size"),
-            ("bcast:99999999999G..=tree", 6, "no size"),
+            ("*=tree; bcast=tree,seg=", 23, "not a size"),
+            ("bcast:99999999999G..=tree", 6, "not a size"),
         ];
         for (text, at, what) in cases {
             let error = Overrides::parse(text).expect_err(text);

@@ -10,7 +10,7 @@ const SHOWN: usize = 60;
 /// Most complaints: an environment has room for a great many variables.
 const MOST: usize = 20;
 
-/// One sentence for each variable `ISTHMUS_…` that is no setting or has a value that cannot be used.
+/// One sentence for each variable `ISTHMUS_…` that is not a setting or has a value that cannot be used.
 pub fn complaints(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Vec<String> {
     let wrong = variables.into_iter().filter_map(|(name, value)| {
         let name = name.into_string().ok()?;
@@ -40,8 +40,8 @@ fn complaint(name: &str, value: OsString) -> Option<String> {
 
 fn used(setting: &Setting) -> String {
     match setting.default {
-        "none" => "Nothing is used.".to_owned(),
-        default => format!("Used is the default: {default}."),
+        "none" => "It is ignored.".to_owned(),
+        default => format!("The default is used: {default}."),
     }
 }
 
@@ -56,8 +56,8 @@ fn unknown(name: &str) -> String {
     let bare = |name: &'static str| name.trim_start_matches(PREFIX);
     let words: Vec<&str> = known.into_iter().map(bare).collect();
     match nearest(name.trim_start_matches(PREFIX), &words) {
-        Some(near) => format!("{name} is no setting; did you mean {PREFIX}{near}?"),
-        None => format!("{name} is no setting; isthmus info --settings lists all"),
+        Some(near) => format!("{name} is not a setting; did you mean {PREFIX}{near}?"),
+        None => format!("{name} is not a setting; isthmus info --settings lists all"),
     }
 }
 
@@ -86,11 +86,11 @@ mod tests {
     fn a_misspelt_name_is_told_with_the_nearest_one() {
         assert_eq!(
             about("ISTHMUS_STTATS", "1"),
-            ["ISTHMUS_STTATS is no setting; did you mean ISTHMUS_STATS?"]
+            ["ISTHMUS_STTATS is not a setting; did you mean ISTHMUS_STATS?"]
         );
         assert_eq!(
             about("ISTHMUS_ZEBRA_CROSSING", "1"),
-            ["ISTHMUS_ZEBRA_CROSSING is no setting; isthmus info --settings lists all"]
+            ["ISTHMUS_ZEBRA_CROSSING is not a setting; isthmus info --settings lists all"]
         );
         assert_eq!(about("ISTHMUS_TEST_ZEBRA", "1").len() + about("PATH", "1").len(), 0);
     }
@@ -99,15 +99,15 @@ mod tests {
     fn a_value_outside_its_bounds_is_told_with_what_is_used() {
         assert_eq!(
             about("ISTHMUS_AWAY", "5x"),
-            ["ISTHMUS_AWAY is \"5x\"; it takes seconds from 1 to 1000000. Used is the default: 300."]
+            ["ISTHMUS_AWAY is \"5x\"; it takes seconds from 1 to 1000000. The default is used: 300."]
         );
         assert_eq!(
             about("ISTHMUS_GATEWAY_THREADS", "9"),
-            ["ISTHMUS_GATEWAY_THREADS is \"9\"; it takes auto, or a number from 1 to 8. Used is the default: auto."]
+            ["ISTHMUS_GATEWAY_THREADS is \"9\"; it takes auto, or a number from 1 to 8. The default is used: auto."]
         );
         assert_eq!(
             about("ISTHMUS_FILE_SCOPE", "both"),
-            ["ISTHMUS_FILE_SCOPE is \"both\"; it takes shared or local. Used is the default: shared."]
+            ["ISTHMUS_FILE_SCOPE is \"both\"; it takes shared or local. The default is used: shared."]
         );
         assert_eq!(about("ISTHMUS_AWAY", "").len() + about("ISTHMUS_AWAY", "5").len(), 0);
     }

@@ -18,7 +18,7 @@ impl fmt::Display for NoCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoHome => write!(f, "HOME is not set"),
-            Self::NotThere(home) => write!(f, "HOME is '{}', which is no directory", home.display()),
+            Self::NotThere(home) => write!(f, "HOME is '{}', which is not a directory", home.display()),
         }
     }
 }
@@ -65,7 +65,7 @@ mod tests {
         let error = with(None, Some(missing)).expect_err("it is not there");
         assert_eq!(
             error.to_string(),
-            "HOME is '/proc/self/no-such-home', which is no directory"
+            "HOME is '/proc/self/no-such-home', which is not a directory"
         );
     }
 }

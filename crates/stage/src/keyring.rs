@@ -62,7 +62,7 @@ fn directory() -> Result<PathBuf, String> {
     let base = match (named("XDG_STATE_HOME"), named("HOME")) {
         (Some(state), _) => state,
         (None, Some(home)) if home.is_dir() => home.join(".local/state"),
-        (None, Some(home)) => return Err(format!("HOME is '{}', which is no directory", home.display())),
+        (None, Some(home)) => return Err(format!("HOME is '{}', which is not a directory", home.display())),
         (None, None) => return Err("neither HOME nor XDG_STATE_HOME is set".to_owned()),
     };
     Ok(base.join("isthmus/keys"))

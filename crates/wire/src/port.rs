@@ -72,7 +72,7 @@ pub struct PortName {
     pub proofs: bool,
 }
 
-/// Why a text is no name of a port.
+/// Why a text is not the name of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotAPort {
     /// It does not begin as one does.
@@ -84,7 +84,9 @@ pub enum NotAPort {
 impl std::fmt::Display for NotAPort {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Self::Foreign => "it does not begin with 'isthmus1:', as names do that MPI_Open_port of this version gives",
+            Self::Foreign => {
+                "it does not begin with 'isthmus1:', as the names that this version's MPI_Open_port gives do"
+            }
             Self::Damaged => "it was changed or cut off: pass it on exactly as MPI_Open_port gave it",
         })
     }

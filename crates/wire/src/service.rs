@@ -102,7 +102,7 @@ pub struct Manifest {
 pub enum Root {
     /// The directory of the job.
     Job = 0,
-    /// The site's file system; relative paths begin at the user's home directory.
+    /// The site's file system; relative paths start at the user's home directory.
     Site = 1,
 }
 

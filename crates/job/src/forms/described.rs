@@ -63,9 +63,9 @@ impl Form {
             let names = FORMS.map(|(name, _)| name);
             let hint = match nearest(name, &names) {
                 Some(near) => format!("did you mean '{near}'?"),
-                None => format!("there are {}", names.join(", ")),
+                None => format!("known formats: {}", names.join(", ")),
             };
-            JobError::new(format!("'{name}' is not a form of job description")).hint(hint)
+            JobError::new(format!("'{name}' is not a format of job descriptions")).hint(hint)
         })
     }
 

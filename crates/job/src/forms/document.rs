@@ -351,7 +351,7 @@ fn relation(text: &str, table: &Table<'_>) -> Result<Request, JobError> {
     };
     let spec = rsl::evaluate(text, table.file(), &[]).map_err(|errors| {
         let first = errors.iter().next().map_or("", |e| e.problem.as_str());
-        wrong(&format!("is no relation: {first}"))
+        wrong(&format!("is not a relation: {first}"))
     })?;
     let Spec::Relation(relation) = spec else {
         return Err(wrong("is more than one relation"));

@@ -77,30 +77,32 @@ usage: mpiexec [OPTIONS] PROGRAM [ARGUMENT]... [: [OPTIONS] PROGRAM [ARGUMENT]..
 
   -n, -np N               number of processes [default: 1, or the slots of the hosts]
   -host, -hosts LIST      hosts (ssh destinations, or `home`): A:2,B
-  -f, -hostfile FILE      hosts from a file: NAME:N or NAME slots=N a line; or a PACX-MPI or MPICH-G2 machines file
-  -ppn, -npernode, -N N   processes on each host whose number is not given; without hosts on this machine
+  -f, -hostfile FILE      hosts from a file, NAME:N or NAME slots=N per line; or a PACX-MPI or MPICH-G2 machines file
+  -ppn, -npernode, -N N   processes on each host that has no number; without hosts, on this machine
   -bind-to PART           bind each process to a part of its machine: none, hwthread, core, l3cache, numa, socket;
                           core:N: to N of them
-  -map-by PART            processes take the parts of their machine in turn: hwthread, core, l3cache, numa, socket;
-                          ppr:N:PART: N on each part; ppr:N:node: N on each host; node: evenly over the hosts;
+  -map-by PART            place processes on the parts of their machine in turn: hwthread, core, l3cache, numa,
+                          socket; ppr:N:PART: N on each part; ppr:N:node: N on each host; node: evenly over the hosts;
                           with :pe=N, N cores for each process
-  -report-bindings        every process says which processors it may use
+  -report-bindings        print which processors each process may use
   -lan NAME               all hosts share one local network (traffic between them is not encrypted)
   -wdir, -wd DIRECTORY    working directory
   -env, -genv NAME VALUE  variable for one program, for all
-  -x NAME[=VALUE]         variable for one program; -envlist, -genvlist A,B: those that are set here, for one, for all
-  -timeout TIME           end the job after so long (seconds, or 10m, 1h)
-  -stdin RANK             who gets the standard input: a rank, all or none
+  -x NAME[=VALUE]         variable for one program; without a value, that of your shell
+  -envlist, -genvlist A,B variables of your shell for one program, for all
+  -timeout TIME           end the job after this time (seconds, or 10m, 1h)
+  -stdin RANK             which rank gets the standard input [default: 0]; also all or none
   -outfile-pattern NAME   a file for each process: %r is its rank, %s the site, %t out or err
-  -configfile FILE        read the options and programs from a file, a program a line; a backslash continues a line
+  -configfile FILE        read options and programs from a file, one program per line; a backslash continues a line
   -separate               programs on one host are subjobs of their own, which share no memory
   -share DIRECTORY        processes of other sites may open files in this directory of each site
+  -initial-errhandler E   mpi_errors_are_fatal, mpi_errors_abort or mpi_errors_return
   -l, -label              begin each line of output with its rank
   -dumprsl                print the job as RSL and do not run it
   -globusrsl FILE         run the job that is described in RSL
   -version, -help
 
-`isthmus run` has more: sites, job files.";
+`isthmus run` can do more: sites, schedulers, job files, background jobs.";
 
 /// Reads the words after the command's name.
 pub fn parse(words: &[String], outside: &mut dyn Outside) -> Result<Request, JobErrors> {
@@ -267,7 +269,7 @@ impl Section {
         let mut value = |what: &str| {
             words
                 .next()
-                .ok_or_else(|| JobError::new(format!("{word} lacks its {what}")).hint("see mpiexec -help"))
+                .ok_or_else(|| JobError::new(format!("{word} needs a {what}")).hint("see mpiexec -help"))
         };
         match name {
             "n" => self.count = Some(sites::parse_count(value("number")?)?),

@@ -400,7 +400,7 @@ fn disagree(total: u32, given: u64) -> JobError {
         "-n asks for {} but the sites for {given}",
         counted(total, "process")
     ))
-    .hint("leave out -n or let the numbers agree")
+    .hint("leave out -n, or make the numbers agree")
 }
 
 const FORMS: &str =

@@ -96,7 +96,7 @@ fn step(variables: &Variables<'_>) -> Result<Option<Vec<Host>>, JobError> {
 fn named(name: &str, value: &str, error: JobError) -> JobError {
     JobError {
         problem: format!("{name} is '{}': {}", crate::quoted::shown(value), error.problem),
-        hint: Some("these variables are set by Slurm inside of a job".to_owned()),
+        hint: Some("Slurm sets these variables inside a job".to_owned()),
         ..error
     }
 }
@@ -108,7 +108,7 @@ fn component(variables: &Variables<'_>, suffix: &str) -> Result<Vec<Host>, JobEr
     };
     let Some((name, list)) = find("SLURM_JOB_NODELIST").or_else(|| find("SLURM_NODELIST")) else {
         let error = JobError::new(format!("SLURM_JOB_NODELIST{suffix} is not set"));
-        return Err(error.hint("run this inside of a Slurm job, or give the file of its variables"));
+        return Err(error.hint("run this inside a Slurm job, or name a file with its variables"));
     };
     let nodes = node_list(list).map_err(|e| named(&name, list, e))?;
     // What `--ntasks-per-node` says, of every node.

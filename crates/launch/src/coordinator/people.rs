@@ -27,9 +27,8 @@ impl Coordinator {
             session.keep();
         }
         self.printer.print(Print::HangUp);
-        self.printer.notice(
-            "the terminal was closed (SIGHUP): the job is ended; with nohup, or with --detach, it goes on".to_owned(),
-        );
+        self.printer
+            .notice("the terminal was closed (SIGHUP): the job ends; nohup or --detach keeps it running".to_owned());
     }
 
     pub(super) fn ask(&mut self, site: usize, problem: &str, hint: &str) {
@@ -143,7 +142,7 @@ impl Coordinator {
         }
         let whole = self.machine.is_committed() && self.tally.cuts().is_empty();
         if let Some(found) = self.waits.stranded(processes, STRANDED).filter(|_| whole) {
-            let hint = "look at what that program printed last: an exception or exit() in one process leads there; MPI_Abort ends all";
+            let hint = "look at the last output of that process: an uncaught exception or exit() in one process is a common cause; MPI_Abort ends all processes";
             self.machine.handle_failed(&found.problem(), hint, self.began.elapsed());
         }
     }

@@ -216,6 +216,6 @@ fn beside(subjob: &Subjob, scheduler: Scheduler) -> Option<String> {
     let (name, count, key) = (&subjob.site, subjob.count, scheduler.keyword());
     Some(format!(
         "its processes run on this machine itself and not under its {scheduler}: --site {name}:{count},scheduler={key} uses that, \
-         scheduler=fork says that it is meant"
+         scheduler=fork silences this note"
     ))
 }

@@ -44,7 +44,7 @@ pub(super) fn begin(
 pub(super) fn start(job: &mut Coordinator, subjobs: Vec<Subjob>, counts: Vec<u32>, by: Asker) -> Result<(), Refusal> {
     allowed(job, &counts)?;
     let sites = add(&mut job.machine, &subjobs, job.began.elapsed()).ok_or_else(|| {
-        let why = "the job ends, or was taken up by another launcher: no process can be added any more";
+        let why = "the job is ending, or another launcher has taken it over: no processes can be added";
         Refusal::new(Kind::NotStarted, why)
     })?;
     job.spawned += 1;

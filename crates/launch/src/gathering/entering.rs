@@ -62,7 +62,7 @@ pub(super) fn turned_away(why: &str) -> Outcome {
 pub(super) fn nonsense() -> Outcome {
     Outcome {
         hint: "use the same isthmus for all parts".to_owned(),
-        ..Outcome::failure("whoever gathers the parts of the world sent nonsense".to_owned())
+        ..Outcome::failure("the first part of the world sent invalid data".to_owned())
     }
 }
 

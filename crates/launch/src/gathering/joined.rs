@@ -459,7 +459,7 @@ impl Joined {
             | Request::Edit { .. }
             | Request::Add { .. }
             | Request::Adding(_) => Reply::Refused(
-                "this is a part of a world that was put together by hand: ask where its first part was started"
+                "this is one part of a world that was started by hand: use the command where its first part was started"
                     .to_owned(),
             ),
         }

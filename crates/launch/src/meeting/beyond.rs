@@ -110,7 +110,7 @@ pub(crate) fn spot(access: &Arc<Access>, subjob: &Subjob, gateway: Option<(&Cont
     };
     spot.ok_or_else(|| {
         let why = format!(
-            "ways through the host at which jobs meet lead to nodes of a scheduler by the gateway of their site, and site \
+            "connections through the meeting host (--meet) lead to nodes of a scheduler by the gateway of their site, and site \
              '{}' has none that this launcher reaches: path=direct forbids it, or it belongs to another part",
             subjob.site
         );

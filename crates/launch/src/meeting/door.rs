@@ -61,7 +61,7 @@ impl Door {
         let mut entries = locked(&self.entries);
         if entries.len() >= MAX_ENTRIES {
             let why = format!(
-                "the processes of this job have {MAX_ENTRIES} ways through the host at which jobs meet already"
+                "the processes of this job already have {MAX_ENTRIES} connections through the meeting host (--meet)"
             );
             return Err(Refusal::new(Kind::Unable, why));
         }

@@ -56,7 +56,7 @@ fn parts_run_where_their_keys_say_and_else_with_who_asks() {
         assert!(
             sites(keys)
                 .unwrap_err()
-                .contains("is no machine of this job, whose sites are 'home', 'lab'")
+                .contains("is not a machine of this job, whose sites are 'home', 'lab'")
         );
     }
     let other = sites(&[("isthmus_scheduler", "slurm")]).unwrap_err();

@@ -27,7 +27,7 @@ pub fn balance(nodes: i32, dims: &mut [i32]) -> Result<()> {
         fail!(
             abi::MPI_ERR_DIMS,
             argument("nnodes"),
-            "is {nodes}, but the dimensions that are given, {dims:?}, do not divide it without a rest"
+            "is {nodes}, but the dimensions that are given, {dims:?}, do not divide it evenly"
         )
     };
     let best = Search::best(rest, free);

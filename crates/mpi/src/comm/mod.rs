@@ -307,7 +307,7 @@ fn free(comm: Out<h::Comm>, disconnected: bool) -> Result<()> {
         fail!(
             abi::MPI_ERR_COMM,
             argument("comm"),
-            "is predefined, which cannot be freed"
+            "is a predefined communicator, which cannot be freed"
         );
     }
     let freed = find(handle)?;

@@ -22,7 +22,7 @@ pub(super) fn pointer(argument: &str, given: In<[u8; POINTER_BYTES]>) -> Result<
         _ => fail!(
             abi::MPI_ERR_ARG,
             argument(argument),
-            "is no global pointer: its bytes were changed, or never set"
+            "is not a global pointer: its bytes were changed, or never set"
         ),
     }
 }

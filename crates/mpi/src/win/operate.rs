@@ -109,7 +109,7 @@ fn operation(op: h::Op) -> Result<Predefined> {
         None => fail!(
             abi::MPI_ERR_OP,
             argument("op"),
-            "is no predefined operation; accumulate and its kin take no others (MPI 5.0 section 12.3.4)"
+            "is not a predefined operation; MPI_Accumulate and similar calls take only these (MPI 5.0 section 12.3.4)"
         ),
     }
 }

@@ -84,7 +84,7 @@ impl Spelled {
         values: &mut impl Iterator<Item = &'a str>,
     ) -> Result<(), JobError> {
         let mut value = |what: &str| {
-            let lacks = || JobError::new(format!("{word} lacks its {what}")).hint("see isthmus run --help");
+            let lacks = || JobError::new(format!("{word} needs a {what}")).hint("see isthmus run --help");
             values.next().ok_or_else(lacks)
         };
         let own = match theirs {

@@ -269,7 +269,7 @@ fn words_of_other_launchers() {
         words("-host a:2:3 ./a")
             .unwrap_err()
             .to_string()
-            .contains("'a:2' has a number too many")
+            .contains("'a:2' has two numbers")
     );
     let Ok(Request::Run { launcher, .. }) = words("--timeout 60 --stdin all -outfile-pattern o.%r ./a") else {
         panic!("refused")
@@ -296,7 +296,7 @@ fn mistakes_are_named() {
     for (line, part) in [
         ("", "no program"),
         ("-n 4", "no program"),
-        ("-n", "lacks its number"),
+        ("-n", "needs a number"),
         ("-n x ./a", "'x' is not a number"),
         ("-n 0 ./a", "-n 0"),
         ("-n 100000 ./a", "65536"),

@@ -199,7 +199,7 @@ impl Mapper<'_, '_> {
             };
             let known = seen.iter().find(|(other, _)| *other == key);
             if let Some((_, first)) = known {
-                let hint = format!("it is in line {} already", self.report.line(first.start));
+                let hint = format!("it is already in line {}", self.report.line(first.start));
                 let problem = format!("'{}' is given twice", attribute.name);
                 return self.report.error(relation.span.clone(), problem, hint);
             }
