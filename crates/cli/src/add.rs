@@ -12,7 +12,9 @@ use isthmus_wire::control::{Reply, Request};
 use isthmus_wire::word::counted;
 use std::process::ExitCode;
 
-/// Add processes to a running job: a world of their own, whose output and end are those of the job
+/// Add processes to a running job
+///
+/// They have an MPI_COMM_WORLD of their own. Their output is part of the job's output, and they end with the job.
 #[derive(Args, Debug)]
 #[command(override_usage = "isthmus add [--to PORT] JOB [OPTIONS] PROGRAM [ARGUMENT]...")]
 pub(crate) struct Add {
@@ -48,7 +50,7 @@ pub(crate) fn add(arguments: &Add) -> ExitCode {
                     return Ok(ExitCode::SUCCESS);
                 }
                 Reply::Refused(why) => return Err(why),
-                _ => return Err("the launcher of the job answered something else".to_owned()),
+                _ => return Err("the launcher of the job gave an unexpected answer".to_owned()),
             }
         }
     })
@@ -76,7 +78,7 @@ fn described(run: &Run) -> Result<(String, u32), JobErrors> {
     let whole: Job = completed.with_subjobs(subjobs)?;
     let text = Held::describe(&whole).ok_or_else(|| {
         JobError::new("these processes cannot be described to the launcher of the job")
-            .hint("leave out what a job file has no words for")
+            .hint("leave out what a job file cannot express")
     })?;
     Ok((text, whole.processes()))
 }

@@ -81,7 +81,7 @@ fn wait_for_it() -> io::Result<ExitCode> {
     Ok(match status(ended) {
         Some(status) => ExitCode::from(status),
         None => {
-            let problem = format!("its launcher ended before the processes had begun ({ended})");
+            let problem = format!("its launcher ended before the processes had started ({ended})");
             return Err(io::Error::other(problem));
         }
     })

@@ -21,8 +21,9 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Copy files and directories between home and sites. Interrupted copies continue where they stopped; files that exist
-/// there are not sent again
+/// Copy files and directories between this machine and sites
+///
+/// Interrupted copies continue where they stopped. Files that are already there are not sent again.
 #[derive(Args, Debug)]
 pub(crate) struct Copy {
     /// What to copy: paths here, or isthmus://SITE/PATH (isthmus://SITE/~/PATH: below the home directory there)
@@ -102,8 +103,8 @@ fn place(word: &str) -> Result<Location, JobError> {
         return Ok(parsed);
     }
     if site == "isthmus" {
-        let error = JobError::new(format!("'{word}' is no address"));
-        return Err(error.hint("an address has two slashes: isthmus://SITE/PATH"));
+        let error = JobError::new(format!("'{word}' is not an address"));
+        return Err(error.hint("write the address of a file at a site as isthmus://SITE/PATH"));
     }
     let there = match path.strip_prefix('/') {
         Some(path) => path.to_owned(),
@@ -282,7 +283,7 @@ impl Drop for Bar {
     }
 }
 
-/// Show and limit the caches of files at sites
+/// List, limit and clear the file caches of sites
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Cache {

@@ -22,7 +22,10 @@ pub(crate) fn refuse(errors: &(impl Clone + Into<JobErrors>)) -> ExitCode {
         crate::complain(&format!("isthmus: and {} more", errors.count() - told));
     }
     if errors.count() > 1 {
-        crate::complain(&format!("isthmus: nothing was done: {} mistakes", errors.count()));
+        crate::complain(&format!(
+            "isthmus: nothing was done: there are {} mistakes",
+            errors.count()
+        ));
     }
     ExitCode::from(STATUS_USAGE)
 }

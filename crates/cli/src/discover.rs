@@ -31,7 +31,7 @@ const LIMIT: Duration = Duration::from_secs(45);
 /// Largest file of what was seen, bytes.
 const MAX_BYTES: u64 = 64 << 20;
 
-/// Ask sites for their resources and load, and measure the links between them
+/// Show the resources and load of sites, and measure their links
 #[derive(Args, Debug)]
 pub(crate) struct Discover {
     /// Sites [default: home and all of the sites file]
@@ -385,7 +385,7 @@ impl Discovered {
         if rows.len() > 1 {
             crate::print(&table(&rows));
         } else if self.problems.is_empty() {
-            crate::print("no site meets that");
+            crate::print("no site meets the condition");
         }
         let links = self.links_of(names);
         if links.is_empty() {

@@ -12,7 +12,7 @@ use std::time::Duration;
 use crate::examined::{as_json, is_well, tell};
 use crate::reach;
 
-/// Check whether jobs can run on these sites, and how the sites would be connected
+/// Check whether jobs can run on sites, and how sites are connected
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -53,7 +53,7 @@ pub(crate) fn doctor(arguments: &Doctor) -> ExitCode {
             found
         }
         Err(error) => {
-            crate::complain(&format!("isthmus: error: cannot look around: {error}"));
+            crate::complain(&format!("isthmus: error: cannot examine the sites: {error}"));
             return ExitCode::FAILURE;
         }
     };

@@ -39,7 +39,7 @@ pub(crate) fn tell(found: &Examination, verbose: bool) -> String {
     let verdict = if is_well(found) {
         "jobs can run on these sites"
     } else {
-        "jobs cannot run on all of these sites as things are"
+        "jobs cannot run on all of these sites"
     };
     let _ = writeln!(text, "{verdict}");
     text
@@ -55,14 +55,14 @@ fn tell_site(text: &mut String, site: &SiteReport, verbose: bool) {
     let Some(host) = &site.host else {
         let _ = writeln!(text, "{}: cannot be used: {}", site.name, site.problem);
         if !site.hint.is_empty() {
-            let _ = writeln!(text, "  to change: {}", site.hint);
+            let _ = writeln!(text, "  hint: {}", site.hint);
         }
         return;
     };
     let trip = site.round_trip.map_or_else(|| "unknown".to_owned(), time);
     let _ = writeln!(
         text,
-        "{}: well: {host}, {}, {}, round trip {trip}",
+        "{}: ok: {host}, {}, {}, round trip {trip}",
         site.name,
         site.architecture,
         counted(site.processors, "processor")
@@ -70,13 +70,13 @@ fn tell_site(text: &mut String, site: &SiteReport, verbose: bool) {
     if !is_our_version(site) {
         let _ = writeln!(
             text,
-            "  its isthmus is of another version\n  to change: remove ~/.cache/isthmus there"
+            "  its isthmus is of another version\n  hint: remove ~/.cache/isthmus there"
         );
     }
     if let Some(offset) = site.clock_offset.filter(|o| o.abs() > CLOCK) {
         let _ = writeln!(
             text,
-            "  its clock is wrong by {} s\n  to change: let NTP set the clock there",
+            "  its clock is wrong by {} s\n  hint: let NTP set the clock there",
             offset / 1_000_000_000
         );
     }
@@ -115,7 +115,7 @@ fn tell_path(text: &mut String, path: &PathReport, verbose: bool) {
         }
     }
     if let Some(change) = cure(path) {
-        let _ = writeln!(text, "  to change: {change}");
+        let _ = writeln!(text, "  hint: {change}");
     }
 }
 

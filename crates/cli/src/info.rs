@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::process::ExitCode;
 
-/// Show what this Isthmus is and can do
+/// Show the version, MPI functions and settings of this installation
 #[derive(Args, Debug)]
 pub(crate) struct Info {
     /// List the MPI functions and whether each is implemented

@@ -12,7 +12,7 @@ use isthmus_wire::boot::MAX_NODE_PROCESSES;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Read, show and convert descriptions of jobs
+/// Convert job descriptions, and print an example of a job file
 #[derive(Args, Debug)]
 pub(crate) struct JobCommand {
     #[command(subcommand)]
@@ -37,8 +37,8 @@ enum Verb {
 struct Convert {
     #[command(flatten)]
     source: Source,
-    /// Form of the result: toml, rsl, pacx, machines, mpich, openmpi or slurm
-    #[arg(long, value_name = "FORM")]
+    /// Format of the result: toml, rsl, pacx, machines, mpich, openmpi or slurm
+    #[arg(long, value_name = "FORMAT")]
     to: String,
     /// Number of processes, for forms that name machines only
     #[arg(short = 'n', long = "processes", value_name = "N")]
@@ -54,12 +54,13 @@ struct Convert {
 /// Which description.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct Source {
-    /// Description of the job: a job file, RSL, a host file (PACX-MPI, MPICH-G2, MPICH, Open MPI); `-`: standard input
+    /// Description of the job: a job file, RSL, or a host file (PACX-MPI, MPICH-G2, MPICH, Open MPI); `-` is standard
+    /// input
     #[arg(short = 'j', long = "job", value_name = "FILE")]
     pub(crate) file: Option<String>,
-    /// Form of the description: toml, rsl, pacx, machines, mpich, openmpi or slurm [default: from its name and
-    /// content]; slurm without a file: the environment
-    #[arg(long, value_name = "FORM")]
+    /// Format of the description: toml, rsl, pacx, machines, mpich, openmpi or slurm [default: recognised by name and
+    /// content]; slurm without a file reads the environment of an allocation
+    #[arg(long, value_name = "FORMAT")]
     pub(crate) from: Option<String>,
     /// Value of an RSL variable; repeatable
     #[arg(short = 'D', long = "define", value_name = "NAME=VALUE")]
@@ -152,7 +153,7 @@ impl Source {
                 let text = given::read(&words::path(file)).map_err(|error| {
                     let here = std::env::current_dir().unwrap_or_default();
                     let hint = format!(
-                        "it is looked for from {}; isthmus job example shows what one can say",
+                        "relative names are looked up in {}; isthmus job example prints a job file with all fields",
                         here.display()
                     );
                     JobError::new(format!("cannot read job file '{file}': {error}")).hint(hint)

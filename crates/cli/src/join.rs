@@ -8,7 +8,10 @@ use isthmus_job::{JobError, JobErrors};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Take part in a world whose first part waits on another machine (isthmus run --world)
+/// Join a world whose first part waits on another machine
+///
+/// The parts share one MPI_COMM_WORLD. The first part was started with isthmus run --world and has written the ticket
+/// file.
 #[derive(Args, Debug)]
 #[command(override_usage = "isthmus join TICKET [OPTIONS] PROGRAM [ARGUMENT]...")]
 pub(crate) struct Join {
@@ -29,7 +32,7 @@ pub(crate) fn join(arguments: Join) -> ExitCode {
         ));
     }
     let found = isthmus_launch::read_ticket(&ticket).map_err(|why| {
-        JobError::new(format!("'{}' is no ticket: {why}", ticket.display()))
+        JobError::new(format!("'{}' is not a ticket: {why}", ticket.display()))
             .hint("copy the file that the part which was started first names, with its rights: scp -p")
     });
     match found.and_then(|ticket| run.launch.take_ticket(ticket)) {

@@ -38,7 +38,7 @@ pub(crate) fn links(arguments: &Links) -> ExitCode {
 
 fn show(arguments: &Links, options: &LinkOptions) -> Result<String, JobError> {
     let Some(file) = isthmus_launch::cache_file() else {
-        return Err(JobError::new("there is no place for the cache of links").hint("set HOME or XDG_CACHE_HOME"));
+        return Err(JobError::new("there is no directory for the cache of links").hint("set HOME or XDG_CACHE_HOME"));
     };
     if let Some(None) = arguments.forget {
         return match std::fs::remove_file(&file) {
@@ -159,8 +159,10 @@ pub(crate) fn pinned(job: Job, given: Option<&str>) -> Result<Job, JobError> {
         return Ok(job);
     };
     let name = file.display().to_string();
-    let text = crate::given::read(&file)
-        .map_err(|error| JobError::new(format!("cannot read file of links '{name}': {error}")))?;
+    let text = crate::given::read(&file).map_err(|error| {
+        let error = JobError::new(format!("cannot read file of links '{name}': {error}"));
+        error.hint("name a file with [[link]] tables, such as examples/links.toml")
+    })?;
     let pins = job.links().clone().over(links::parse(&text, &name)?);
     Ok(job.with_links(pins))
 }

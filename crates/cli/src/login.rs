@@ -25,7 +25,7 @@ const MAX_CERTIFICATE: usize = 64 << 10;
 /// Most certificates that are looked at.
 const MAX_LISTED: usize = 64;
 
-/// Get a short-lived ssh certificate, and show how long certificates are valid
+/// Get or show short-lived ssh certificates
 #[derive(Args, Debug)]
 pub(crate) struct Login {
     /// Show which certificates there are and how long they are valid

@@ -24,6 +24,7 @@ mod elsewhere;
 mod examined;
 mod fortran;
 mod given;
+mod help;
 mod info;
 mod inherited;
 mod job;
@@ -54,6 +55,7 @@ mod successor;
 mod terminal;
 mod top;
 mod trace;
+mod usage;
 mod variables;
 mod verbs;
 mod whereabouts;
@@ -208,31 +210,23 @@ fn is_alias(name: &str) -> bool {
         || compiler::Language::of_wrapper(name).is_some()
 }
 
+/// All commands, as their help shows them.
+fn grammar() -> clap::Command {
+    help::sorted(Command::command())
+}
+
 fn isthmus() -> ExitCode {
     diagnostic::mute(background::is());
-    let command = verbs::with_numbers(Command::command());
+    let command = verbs::with_numbers(grammar());
     let words: Vec<_> = std::env::args_os().collect();
     let words = match verbs::check(&words, &command).and_then(|()| spelled::spelled(words, &command)) {
         Ok(words) => words,
         Err(error) => return diagnostic::refuse(&error),
     };
-    let parsed = command.try_get_matches_from(words);
+    let parsed = command.clone().try_get_matches_from(words.clone());
     let verb = match parsed.and_then(|matches| Command::from_arg_matches(&matches)) {
         Ok(command) => command.verb,
-        Err(error) if error.use_stderr() => {
-            complain(error.render().to_string().trim_end());
-            return ExitCode::from(diagnostic::STATUS_USAGE);
-        }
-        // What was asked for: help, or the version.
-        Err(error) => {
-            if std::io::stdout().is_terminal() {
-                // With its styles.
-                let _ = error.print();
-            } else {
-                put(error.render().to_string().as_bytes());
-            }
-            return ExitCode::SUCCESS;
-        }
+        Err(error) => return unparsed(&error, &words, &command),
     };
     if let Some(status) = elsewhere::command(&verb) {
         return status;
@@ -265,9 +259,9 @@ fn isthmus() -> ExitCode {
         Verb::Copy(arguments) => cp::copy(&arguments),
         Verb::Cache(arguments) => cp::cache(&arguments),
         Verb::Login(arguments) => login::login(&arguments),
-        Verb::Completions(arguments) => manual::completions(&arguments, Command::command()),
-        Verb::Complete(arguments) => manual::complete(&arguments, Command::command()),
-        Verb::Manual(arguments) => manual::manual(&arguments, Command::command()),
+        Verb::Completions(arguments) => manual::completions(&arguments, grammar()),
+        Verb::Complete(arguments) => manual::complete(&arguments, grammar()),
+        Verb::Manual(arguments) => manual::manual(&arguments, grammar()),
         Verb::Agent { home, resume } => match resume.as_slice() {
             [job, subjob] => agent(|_| {
                 let subjob = subjob.parse().unwrap_or(u32::MAX);
@@ -283,6 +277,26 @@ fn isthmus() -> ExitCode {
         Verb::Gateway => agent(|_| isthmus_gateway::run()),
         Verb::Node { words } => agent(|binary| isthmus_agent::run_node(binary, &words)),
     }
+}
+
+/// A mistake in the words, or what was asked for: help, or the version.
+fn unparsed(error: &clap::Error, words: &[std::ffi::OsString], command: &clap::Command) -> ExitCode {
+    if error.use_stderr() {
+        return match usage::mistake(error, words, command) {
+            Some(mistake) => diagnostic::refuse(&mistake),
+            None => {
+                complain(error.render().to_string().trim_end());
+                ExitCode::from(diagnostic::STATUS_USAGE)
+            }
+        };
+    }
+    if std::io::stdout().is_terminal() {
+        // With its styles.
+        let _ = error.print();
+    } else {
+        put(error.render().to_string().as_bytes());
+    }
+    ExitCode::SUCCESS
 }
 
 fn agent(serve: impl FnOnce(PathBuf) -> std::io::Result<()>) -> ExitCode {

@@ -7,8 +7,10 @@ use isthmus_wire::control::{Reply, Request};
 use serde_json::json;
 use std::process::ExitCode;
 
-/// List the names that programs have published on this machine (MPI_Publish_name), and worlds of which parts wait for
-/// others (isthmus run --world)
+/// List published port names, and worlds that wait for parts
+///
+/// Names are those that programs on this machine have published (MPI_Publish_name). Worlds that wait for parts were
+/// started with isthmus run --world.
 #[derive(Args, Debug)]
 pub(crate) struct Names {
     /// As JSON
@@ -44,7 +46,7 @@ pub(crate) fn names(arguments: &Names) -> ExitCode {
         });
         crate::json::print("names", json!({ "names": rows.collect::<Vec<_>>() }));
     } else if rows.is_empty() {
-        crate::complain("isthmus: no name is published here");
+        crate::complain("isthmus: no names are published on this machine");
     } else {
         print(&rows);
     }

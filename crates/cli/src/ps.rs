@@ -11,7 +11,9 @@ use isthmus_wire::joined::Joined;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
-/// List your jobs on this machine or at other sites: running ones, and ended ones whose logs still exist
+/// List your jobs
+///
+/// Lists running jobs, and ended ones whose logs still exist, on this machine or at other sites.
 #[derive(Args, Debug)]
 pub(crate) struct Ps {
     /// A line for each subjob
@@ -62,8 +64,8 @@ pub(crate) fn ps(arguments: &Ps) -> ExitCode {
         print(&listed.jobs, arguments.long);
         if listed.jobs.is_empty() && listed.problems.is_empty() {
             crate::complain(match sites.as_slice() {
-                [home] if home == "home" => "isthmus: no job runs here",
-                _ => "isthmus: no job runs there",
+                [home] if home == "home" => "isthmus: no jobs are running on this machine",
+                _ => "isthmus: no jobs are running there",
             });
         }
     }

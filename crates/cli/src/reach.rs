@@ -52,7 +52,7 @@ pub(crate) fn near_names(subjobs: &[Subjob]) -> Vec<String> {
         };
         let meant = isthmus_settings::nearest(name, &known).filter(|_| catalogue.get(name).is_none())?;
         Some(format!(
-            "  hint: no site '{name}' is in the sites file; did you mean '{meant}'?"
+            "  hint: there is no site '{name}' in the sites file; did you mean '{meant}'?"
         ))
     });
     near.collect()

@@ -14,7 +14,9 @@ use std::process::ExitCode;
 /// What reads comes before what draws.
 const SCRIPT: &str = concat!(include_str!("report/reading.js"), include_str!("report/page.js"));
 
-/// Show the history of a job over several sites: states, links, throughput, operations, events
+/// Show the history of a job over several sites
+///
+/// States, links, throughput, operations and events.
 #[derive(Args, Debug)]
 pub(crate) struct Report {
     /// The job: its name, its identifier or the beginning of one, or SITE/JOB; the newest if none is given

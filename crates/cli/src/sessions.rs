@@ -21,8 +21,10 @@ const ENDING: Duration = Duration::from_secs(10);
 /// How long one that did not hear that it is to end may take to be gone all the same.
 const UNHEARD: Duration = Duration::from_secs(3);
 
-/// Show the output of a job until it ends, and return its exit status; Ctrl-C leaves the job running. A job that has
-/// lost its launcher gets a new one
+/// Show the output of a job until it ends
+///
+/// The exit status is that of the job. Ctrl-C leaves the job running. If the job has lost its launcher, this command
+/// starts a new one.
 #[derive(Args, Debug)]
 pub(crate) struct Attach {
     /// The job: its name, its identifier or the beginning of one, or SITE/JOB where its launcher is at SITE;
@@ -30,7 +32,7 @@ pub(crate) struct Attach {
     job: Option<String>,
 }
 
-/// Print the output of a job in the background
+/// Print the output of a background job
 #[derive(Args, Debug)]
 pub(crate) struct Logs {
     /// The job; not needed where only one runs
@@ -59,7 +61,9 @@ pub(crate) struct Signal {
     json: bool,
 }
 
-/// End a job, gently or at once
+/// End a job
+///
+/// Its processes get SIGTERM first, so that they can clean up. With --now they are killed at once.
 #[derive(Args, Debug)]
 pub(crate) struct Kill {
     /// The job
@@ -72,7 +76,9 @@ pub(crate) struct Kill {
     json: bool,
 }
 
-/// Change a subjob that has not begun: drop it, retry it, run it elsewhere, or end the job
+/// Drop, retry or move a subjob that has not begun
+///
+/// A subjob is the part of a job at one site. `abort` ends the whole job.
 #[derive(Args, Debug)]
 #[command(override_usage = "isthmus edit JOB SITE drop|retry|abort\n       isthmus edit JOB SITE use CONTACT")]
 pub(crate) struct EditCommand {
@@ -96,8 +102,8 @@ pub(crate) fn find(job: Option<&str>) -> Result<Entry, String> {
     let mut running: Vec<Entry> = Entry::all().into_iter().filter(|e| e.lives).collect();
     match running.len() {
         1 => Ok(running.remove(0)),
-        0 => Err("no job runs here".to_owned()),
-        _ => Err("several jobs run: name one of those that `isthmus ps` lists".to_owned()),
+        0 => Err("no job is running on this machine".to_owned()),
+        _ => Err("several jobs are running: name one of those that `isthmus ps` lists".to_owned()),
     }
 }
 

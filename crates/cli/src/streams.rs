@@ -39,7 +39,7 @@ pub(crate) fn input(to: Option<&str>) -> Result<InputTo, JobError> {
         Some(rank) => rank
             .parse()
             .map(InputTo::Rank)
-            .map_err(|_| JobError::new(format!("--stdin {rank} is not a rank")).hint("give a rank, all or none")),
+            .map_err(|_| JobError::new(format!("--stdin {rank} is not a rank")).hint("write a rank, all or none")),
     }
 }
 

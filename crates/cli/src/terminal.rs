@@ -25,9 +25,9 @@ pub(crate) enum Show {
     /// A table on a terminal, otherwise nothing.
     #[default]
     Auto,
-    /// One line for each change.
+    /// A line for each change.
     Lines,
-    /// Not.
+    /// Nothing.
     None,
 }
 

@@ -28,8 +28,9 @@ const LOSSES: usize = 8;
 /// Time that says something of a rate, seconds.
 const SHORTEST: f64 = 0.2;
 
-/// Show the traffic between the sites of a job: throughput of each link by direction and class, compression,
-/// retransmissions, round trips
+/// Show the traffic between the sites of a running job
+///
+/// For each link: throughput by direction and class, compression, retransmissions and round trips.
 #[derive(Args, Debug)]
 pub(crate) struct Top {
     /// The job: its name, its identifier or the beginning of one, or SITE/JOB; not needed where only one runs

@@ -13,8 +13,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Put the traces of the parts of a world that were started by hand together as one, on one time line; each part
-/// records its own with isthmus run --world NAME=2of3 --trace FILE
+/// Merge the traces of parts that were started by hand
+///
+/// Each part records its own trace with isthmus run --world NAME=2of3 --trace FILE. The result has one time line.
 #[derive(Args, Debug)]
 pub(crate) struct Trace {
     /// The traces of the parts

@@ -60,7 +60,7 @@ pub(crate) fn check(words: &[OsString], command: &clap::Command) -> Result<(), J
 
 fn meant(word: &str, words: &[OsString], command: &clap::Command) -> String {
     if let Some((ours, _)) = HABITS.iter().find(|(_, theirs)| theirs.contains(&word)) {
-        return format!("it is: {ours}");
+        return format!("use {ours}");
     }
     let known: Vec<&str> = command
         .get_subcommands()
@@ -71,11 +71,11 @@ fn meant(word: &str, words: &[OsString], command: &clap::Command) -> String {
         let later = words.iter().skip(2).filter_map(|w| w.to_str());
         return match later.into_iter().find(|w| known.contains(w)) {
             Some(verb) => format!("options follow the command: isthmus {verb} {word}"),
-            None => format!("a program is started with: isthmus run {word} …"),
+            None => format!("to start a program: isthmus run {word} …"),
         };
     }
     if word.contains('/') || Path::new(word).is_file() {
-        return format!("a program is started with: isthmus run {word}");
+        return format!("to start a program: isthmus run {word}");
     }
     match nearest(word, &known) {
         Some(near) => format!("did you mean 'isthmus {near}'?"),

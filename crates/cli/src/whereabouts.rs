@@ -13,7 +13,9 @@ use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Show what each rank of a job waits for, and why the job may hang. Ranks report waits of a second or more
+/// Show what each rank waits for, and why the job may hang
+///
+/// Ranks report waits of a second or more.
 #[derive(Args, Debug)]
 pub(crate) struct Where {
     /// The job: its name, its identifier or the beginning of one, or SITE/JOB; not needed where only one runs

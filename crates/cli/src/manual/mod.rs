@@ -16,7 +16,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Print the completions for a shell
+/// Print the completion script for a shell
 #[derive(Args, Debug)]
 pub(crate) struct Completions {
     /// The shell

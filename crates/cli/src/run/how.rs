@@ -15,50 +15,51 @@ pub(crate) struct Launch {
     /// Begin each line of output with its rank
     #[arg(short, long)]
     pub(super) label: bool,
-    /// One file for each process: DIRECTORY/rank-N.out and .err
+    /// Write the output of each process into a file of its own: DIRECTORY/rank-N.out and .err
     #[arg(long, value_name = "DIRECTORY", conflicts_with = "outfile_pattern", value_parser = NonEmptyStringValueParser::new())]
     pub(super) output_dir: Option<String>,
-    /// The same with your own name: %r is the rank, %s the site, %t out or err, %j the job
+    /// The same with file names of your own: %r is the rank, %s the site, %t out or err, %j the job
     #[arg(long, value_name = "PATTERN")]
     pub(super) outfile_pattern: Option<String>,
     /// Rank that gets the standard input, or all or none [default: 0]
     #[arg(long, value_name = "RANK", allow_hyphen_values = true)]
     pub(super) stdin: Option<String>,
-    /// Time limit for the processes: 90s, 30min, 2h
+    /// Time limit for the job: 90s, 30min, 2h; then it ends with status 124 [default: none]
     #[arg(long, value_name = "LIMIT")]
     pub(super) time: Option<String>,
-    /// Print what each rank waits for when all have only waited for this time: 90s, 10min; see isthmus where
+    /// When all ranks have done nothing but wait for this time (90s, 10min), print what each waits for; see isthmus
+    /// where
     #[arg(long, value_name = "TIME")]
     pub(super) hang: Option<String>,
-    /// Write the events of the job to FILE, or - for standard output, as lines of JSON
+    /// Write the events of the job to FILE as lines of JSON; `-` is standard output
     #[arg(long, value_name = "FILE")]
     pub(super) events: Option<String>,
-    /// Record the messages, collective operations and connections of all processes into FILE, on one time line, for
+    /// Record the messages, collective operations and connections of all processes on one time line, in a file for
     /// ui.perfetto.dev or chrome://tracing
     #[arg(long, value_name = "FILE")]
     pub(super) trace: Option<String>,
     /// How to show the states of subjobs: as a table on a terminal, as lines, or not at all
     #[arg(long, value_enum, default_value_t, value_name = "HOW")]
     pub(super) progress: Show,
-    /// Run in the background: when all processes have begun, or their schedulers have accepted them, or when this part
-    /// of a world waits for the others or has joined them, print the name of the job and return; see isthmus ps,
-    /// attach, logs, kill
+    /// Run in the background: print the name of the job and return when all processes have begun, or when their
+    /// schedulers have accepted them (with --world, when this part waits for the others or has joined them); see
+    /// isthmus ps, attach, logs, kill
     #[arg(long)]
     pub(super) detach: bool,
-    /// This is one part of a world whose parts are started by hand, in any order: NAME=2of3 is part 2 of 3. Parts find
-    /// each other on this machine, and where its home directory is shared; elsewhere see isthmus join
+    /// Start one part of a job whose parts are started by hand, in any order, and share one MPI_COMM_WORLD: NAME=2of3
+    /// is part 2 of 3. Parts find each other on one machine, or where the home directory is shared; elsewhere see
+    /// --meet and isthmus join
     #[arg(long, value_name = "NAME=PARTofPARTS", conflicts_with = "at")]
     pub(super) world: Option<String>,
-    /// Jobs that connect to each other (MPI_Comm_connect) and cannot do so directly connect through this ssh
-    /// destination, and find there what is published for the user. With --world, the parts find each other there
-    /// [default: $ISTHMUS_MEET]
+    /// ssh destination through which jobs connect (MPI_Comm_connect) that cannot reach each other directly, and where
+    /// they look up published names. With --world, the parts meet there [default: $ISTHMUS_MEET]
     #[arg(long, value_name = "HOST")]
     pub(super) meet: Option<String>,
     /// The ticket of those that wait for this part
     #[arg(skip)]
     pub(super) ticket: Option<Box<PortName>>,
-    /// Run the launcher at this site, so that the job does not need this machine. It connects to the other sites with
-    /// that site's keys
+    /// Run the launcher at this site, so that the job does not need this machine; with --detach. The launcher
+    /// connects to the other sites with the ssh keys of that site
     #[arg(long, value_name = "SITE", requires = "detach")]
     pub(super) at: Option<String>,
     /// The job came from another machine, with this identifier
@@ -73,10 +74,10 @@ pub(crate) struct Launch {
     /// File with fixed values for links between sites [default: $ISTHMUS_LINKS_FILE]
     #[arg(long, value_name = "FILE")]
     pub(super) links: Option<String>,
-    /// Show what would start where, and start nothing
+    /// Print what would run where, and start nothing
     #[arg(long)]
     pub(super) dry_run: bool,
-    /// Print this as JSON
+    /// With --dry-run: print the plan as JSON
     #[arg(long, requires = "dry_run")]
     pub(super) json: bool,
     /// Print the job as RSL, and start nothing
@@ -117,8 +118,8 @@ impl Launch {
         match all.next() {
             None => Ok(()),
             Some(option) => {
-                let error = JobError::new(format!("{option} is about a launcher, and the job has one already"));
-                Err(error.hint("leave it out: output, input and end of added processes are those of the job"))
+                let error = JobError::new(format!("{option} concerns the launcher, and the job already has one"));
+                Err(error.hint("leave it out: added processes share the output, the input and the end of the job"))
             }
         }
     }
@@ -182,7 +183,7 @@ impl Launch {
             // In a world this would be found when all parts are there, and end all of them.
             Some(Contact::Ssh(host)) => can_meet_at(&host).map(|()| Some(host)),
             Some(_) => {
-                let error = JobError::new("--meet names the host at which jobs meet, and not this machine");
+                let error = JobError::new("--meet names the host at which jobs meet; that cannot be this machine");
                 Err(error.hint("write --meet HOST as for ssh; all of the jobs must reach it"))
             }
         }
@@ -211,7 +212,7 @@ impl Launch {
         ];
         if let Some((option, _)) = here.iter().find(|(_, value)| value.is_some()) {
             let error = JobError::new(format!(
-                "{option} is about this machine, and the launcher is to live at '{site}'"
+                "{option} concerns this machine, but with --at the launcher runs at '{site}'"
             ));
             return Err(error.hint(format!("leave out {option}; or run the command at '{site}'")));
         }

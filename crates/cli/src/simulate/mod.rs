@@ -25,7 +25,9 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use what::What;
 
-/// Simulate a collective operation on a described grid: time per rank, use of the links, critical path
+/// Simulate a collective operation on a described grid
+///
+/// Computes the time of each rank, the use of the links and the critical path. Nothing runs.
 #[derive(Args, Debug)]
 pub(crate) struct Simulate {
     #[command(flatten)]
@@ -35,7 +37,9 @@ pub(crate) struct Simulate {
     json: bool,
 }
 
-/// Explain which algorithm is chosen for a collective operation on a described grid, and what it costs
+/// Explain the algorithm that is chosen for a collective operation
+///
+/// Shows the candidates for a described grid, what each costs, and which one Isthmus chooses. Nothing runs.
 #[derive(Args, Debug)]
 pub(crate) struct Explain {
     #[command(flatten)]

@@ -18,7 +18,9 @@ use std::time::Duration;
 /// How long a site may take to be looked at.
 pub(crate) const LOOK: Duration = Duration::from_secs(60);
 
-/// Describe sites: settings that have no place in the ssh configuration
+/// List, examine and describe sites
+///
+/// The sites file holds settings that have no place in the ssh configuration.
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Sites {

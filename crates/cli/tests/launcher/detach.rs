@@ -147,7 +147,7 @@ fn a_launcher_that_dies_before_it_answers_is_told_of() {
     assert_eq!((done.code(), done.output.len()), (Some(1), 0), "{done:?}");
     assert!(
         done.errors
-            .contains("its launcher ended before the processes had begun (signal: 9 (SIGKILL))"),
+            .contains("its launcher ended before the processes had started (signal: 9 (SIGKILL))"),
         "{}",
         done.errors
     );

@@ -25,7 +25,7 @@ fn sites_that_cannot_be_reached() {
         ("refused", "Connection refused", "no ssh server answers"),
         ("denied", "Permission denied", "ssh-add"),
         ("stranger", "Host key verification failed", "compare the fingerprint"),
-        ("crowded", "Connection closed by", "too many may want to enter"),
+        ("crowded", "Connection closed by", "perhaps too many clients connect"),
     ] {
         refused(
             &bench,
@@ -67,9 +67,9 @@ fn words_that_are_no_commands() {
         ("-n 2 ./app", "isthmus run -n"),
         ("./app", "isthmus run ./app"),
         ("--json ps", "isthmus ps --json"),
-        ("mpirun -n 2 ./app", "it is: isthmus run"),
-        ("scancel 7", "it is: isthmus kill JOB"),
-        ("status", "it is: isthmus ps"),
+        ("mpirun -n 2 ./app", "use isthmus run"),
+        ("scancel 7", "use isthmus kill JOB"),
+        ("status", "use isthmus ps"),
         ("sbatch job.sh", "isthmus run --detach"),
         ("xyzzy", "isthmus help lists"),
     ] {

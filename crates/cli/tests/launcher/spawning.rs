@@ -106,7 +106,7 @@ fn children_run_at_sites_that_the_user_has_named_and_at_no_others() {
     let line = format!("run --site home:1 {} spawn-finish 1 0", Bench::fake());
     let refused = bench.run(&line);
     let why =
-        "'lab' is no machine of this job, whose sites are 'home'; ISTHMUS_SPAWN_SITES of its launcher names others";
+        "'lab' is not a machine of this job, whose sites are 'home'; ISTHMUS_SPAWN_SITES of its launcher names others";
     assert_eq!(refused.code(), Some(0), "{refused:?}");
     assert!(refused.lines().iter().any(|line| line.contains(why)), "{refused:?}");
     let mut command = bench.command(&line);
@@ -154,7 +154,7 @@ fn the_user_adds_processes_to_a_job_that_runs() {
         ("tank -n 1 /nowhere/program", "'/nowhere/program'"),
         ("tank -n 1 true", "ended without calling MPI_Init"),
         ("tank --to pool -n 1 true", "nobody has published"),
-        ("tank --detach -n 1 true", "--detach is about a launcher"),
+        ("tank --detach -n 1 true", "--detach concerns the launcher"),
         ("nobody -n 1 true", "nobody"),
     ] {
         let refused = add(&bench, words);

@@ -134,7 +134,7 @@ fn a_home_that_is_not_there_is_told_of_once_and_not_made() {
             done.errors
         );
         assert_eq!(
-            done.errors.matches("which is no directory").count(),
+            done.errors.matches("which is not a directory").count(),
             1,
             "{}",
             done.errors

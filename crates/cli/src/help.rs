@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The order in which `--help` shows commands and options: by what they are for.
+
+use clap::{Arg, Command};
+use std::fmt::Write as _;
+
+/// The commands, by what they are for.
+const COMMANDS: [(&str, &[&str]); 5] = [
+    ("Run jobs", &["run", "job", "add", "join"]),
+    (
+        "Watch and control jobs",
+        &[
+            "ps", "attach", "logs", "top", "where", "report", "trace", "signal", "edit", "kill", "names",
+        ],
+    ),
+    (
+        "Sites and files",
+        &["doctor", "sites", "discover", "links", "cp", "cache", "login"],
+    ),
+    ("Collective operations", &["explain", "simulate"]),
+    ("This installation", &["info", "fortran", "adaptor", "completions"]),
+];
+
+/// Options of commands that start processes, by what they are for. The most common ones have no heading.
+const OPTIONS: [(&str, &[&str]); 7] = [
+    ("Sites", &["select", "place", "ssh", "links"]),
+    (
+        "Binding processes",
+        &["bind_to", "bind_each", "map_by", "map_each", "report_bindings"],
+    ),
+    ("Files", &["inputs", "outputs", "results", "shared", "no_stage"]),
+    ("Standard input and output", &["output_dir", "outfile_pattern", "stdin"]),
+    ("Job descriptions", &["file", "from", "define", "dump_rsl"]),
+    ("Watching", &["progress", "hang", "events", "trace"]),
+    ("Parts and other jobs", &["world", "meet"]),
+];
+
+/// Widest name of a command in the list, columns.
+const NAME: usize = 12;
+
+/// The command as its help shows it.
+pub(crate) fn sorted(command: Command) -> Command {
+    let head = command.get_styles().get_header();
+    let template = format!(
+        "{{about}}\n\n{{usage-heading}} {{usage}}\n{}\n{head}Options:{head:#}\n{{options}}{{after-help}}",
+        commands(&command)
+    );
+    let command = command.help_template(template).after_help(
+        "'isthmus COMMAND --help' explains a command, as does 'man isthmus-COMMAND'.\n\
+             The book: share/doc/isthmus/html/index.html of the installation.",
+    );
+    ["run", "join", "add"].into_iter().fold(command, |command, name| {
+        command.mut_subcommand(name, |verb| verb.mut_args(headed))
+    })
+}
+
+/// The list of commands. Braces would be read as parts of a template.
+fn commands(command: &Command) -> String {
+    let head = command.get_styles().get_header();
+    let name = command.get_styles().get_literal();
+    let mut list = String::new();
+    for (title, members) in COMMANDS {
+        let _ = write!(list, "\n{head}{title}:{head:#}\n");
+        for verb in members.iter().filter_map(|member| command.find_subcommand(member)) {
+            let about = verb.get_about().map(ToString::to_string).unwrap_or_default();
+            let _ = writeln!(list, "  {name}{:NAME$}{name:#} {about}", verb.get_name());
+        }
+    }
+    list
+}
+
+fn headed(argument: Arg) -> Arg {
+    let id = argument.get_id().as_str();
+    match OPTIONS.iter().find(|(_, members)| members.contains(&id)) {
+        Some((title, _)) => argument.help_heading(*title),
+        None => argument,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_command_is_listed_once_in_a_short_line() {
+        let command = crate::Command::command();
+        let shown = command.get_subcommands().filter(|c| !c.is_hide_set());
+        let shown: BTreeSet<&str> = shown.map(Command::get_name).collect();
+        let listed: Vec<&str> = COMMANDS
+            .iter()
+            .flat_map(|(_, members)| members.iter().copied())
+            .collect();
+        assert_eq!(listed.iter().copied().collect::<BTreeSet<_>>(), shown);
+        assert_eq!(listed.len(), shown.len());
+        let list = sorted(command).render_help().to_string();
+        for line in list.lines() {
+            assert!(line.chars().count() <= 80, "wider than a terminal: {line}");
+        }
+    }
+
+    #[test]
+    fn headings_name_options_that_there_are() {
+        let command = crate::Command::command();
+        let run = command.find_subcommand("run").unwrap();
+        let there: BTreeSet<&str> = run.get_arguments().map(|a| a.get_id().as_str()).collect();
+        for id in OPTIONS.iter().flat_map(|(_, members)| members.iter()) {
+            assert!(there.contains(id), "{id}");
+        }
+    }
+}

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Mistakes that the parser of the command line finds, told as all others are: what is wrong, and what to write.
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Command, Error};
+use isthmus_job::JobError;
+use std::ffi::OsString;
+
+/// Options that mean something with another one only.
+const NEEDED: [(&str, &str); 3] = [("--at", "--detach"), ("--json", "--dry-run"), ("--place", "--select")];
+
+/// The mistake as a message; nothing where the parser shows the help instead.
+pub(crate) fn mistake(error: &Error, words: &[OsString], top: &Command) -> Option<JobError> {
+    let name = called(words, top);
+    let lists = format!("see {name} --help");
+    let argument = texts(error, ContextKind::InvalidArg).first().map(|a| option(a));
+    let argument = argument.unwrap_or_default();
+    let value = texts(error, ContextKind::InvalidValue).concat();
+    let valid = texts(error, ContextKind::ValidValue).join(", ");
+    let one_of = if valid.is_empty() {
+        lists.clone()
+    } else {
+        format!("it is one of {valid}")
+    };
+    Some(match error.kind() {
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => return None,
+        ErrorKind::UnknownArgument if !argument.starts_with('-') => {
+            JobError::new(format!("{name} takes no argument '{argument}'")).hint(lists)
+        }
+        ErrorKind::UnknownArgument => {
+            let near = texts(error, ContextKind::SuggestedArg);
+            let near = near.first().map(|near| format!("did you mean '{}'?", option(near)));
+            JobError::new(format!("{name} has no option '{argument}'")).hint(near.unwrap_or(lists))
+        }
+        ErrorKind::InvalidSubcommand => {
+            let word = texts(error, ContextKind::InvalidSubcommand).concat();
+            let near = texts(error, ContextKind::SuggestedSubcommand);
+            let near = near.first().map(|near| format!("did you mean '{name} {near}'?"));
+            JobError::new(format!("{name} has no command '{word}'")).hint(near.unwrap_or(lists))
+        }
+        ErrorKind::MissingRequiredArgument => missing(&name, &texts(error, ContextKind::InvalidArg), words),
+        ErrorKind::InvalidValue if value.is_empty() => JobError::new(format!("{argument} needs a value")).hint(one_of),
+        ErrorKind::InvalidValue => JobError::new(format!("{argument} cannot be '{value}'")).hint(one_of),
+        ErrorKind::ValueValidation => {
+            let why = std::error::Error::source(error).map_or_else(String::new, |why| format!(": {why}"));
+            JobError::new(format!("{argument} cannot be '{value}'{why}")).hint(lists)
+        }
+        ErrorKind::ArgumentConflict => {
+            let other = texts(error, ContextKind::PriorArg);
+            match other
+                .first()
+                .map(|other| option(other))
+                .filter(|other| *other != argument)
+            {
+                Some(other) => JobError::new(format!("{argument} and {other} cannot be used together"))
+                    .hint("leave out one of them"),
+                None => JobError::new(format!("{argument} is given twice")).hint("leave out one of them"),
+            }
+        }
+        _ => {
+            let text = error.render().to_string();
+            let text = text.lines().next().unwrap_or_default();
+            JobError::new(text.strip_prefix("error: ").unwrap_or(text).to_owned()).hint(lists)
+        }
+    })
+}
+
+/// What is missing, and what to write.
+fn missing(name: &str, lacking: &[String], words: &[OsString]) -> JobError {
+    let given = |option: &str| {
+        let is_it = |word: &str| word == option || word.strip_prefix(option).is_some_and(|rest| rest.starts_with('='));
+        words.iter().filter_map(|word| word.to_str()).any(is_it)
+    };
+    let needed = NEEDED
+        .iter()
+        .find(|(has, lacks)| given(has) && lacking.iter().any(|l| option(l) == *lacks));
+    if let Some((has, lacks)) = needed {
+        return JobError::new(format!("{has} is for jobs with {lacks}"))
+            .hint(format!("add {lacks}, or leave out {has}"));
+    }
+    if lacking.iter().any(|what| what.contains("PROGRAM")) {
+        let error = JobError::new("no program is named");
+        let last = words.iter().skip(2).next_back().and_then(|word| word.to_str());
+        let taken = match last {
+            Some(last) if !last.starts_with('-') => {
+                format!("; '{last}' was taken as the value of the option before it")
+            }
+            _ => String::new(),
+        };
+        return error.hint(format!("write {name} [OPTIONS] PROGRAM [ARGUMENT]...{taken}"));
+    }
+    let error = JobError::new(format!("{name} needs {}", lacking.join(" and ")));
+    error.hint(format!("see {name} --help"))
+}
+
+/// The command that was typed, with its verbs.
+fn called(words: &[OsString], top: &Command) -> String {
+    let mut name = String::from("isthmus");
+    let mut at = top;
+    for word in words.iter().skip(1).filter_map(|word| word.to_str()) {
+        let Some(verb) = at.find_subcommand(word) else { break };
+        name.push(' ');
+        name.push_str(word);
+        at = verb;
+    }
+    name
+}
+
+/// An option without the name of its value.
+fn option(argument: &str) -> String {
+    argument.split([' ', '=']).next().unwrap_or_default().to_owned()
+}
+
+fn texts(error: &Error, kind: ContextKind) -> Vec<String> {
+    match error.get(kind) {
+        Some(ContextValue::String(text)) => vec![text.clone()],
+        Some(ContextValue::Strings(texts)) => texts.clone(),
+        _ => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(line: &str) -> String {
+        let top = crate::grammar();
+        let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+        let error = top.clone().try_get_matches_from(words.clone()).unwrap_err();
+        mistake(&error, &words, &top).map_or_else(String::new, |m| m.render(isthmus_job::Paint::Plain))
+    }
+
+    #[test]
+    fn mistakes_name_the_command_and_what_to_write() {
+        for (line, problem, hint) in [
+            (
+                "isthmus run --nprocs 2 a",
+                "isthmus run has no option '--nprocs'",
+                "did you mean '--processes'?",
+            ),
+            (
+                "isthmus names extra",
+                "isthmus names takes no argument 'extra'",
+                "isthmus names --help",
+            ),
+            (
+                "isthmus run",
+                "no program is named",
+                "write isthmus run [OPTIONS] PROGRAM [ARGUMENT]...",
+            ),
+            (
+                "isthmus run --site ./a",
+                "no program is named",
+                "'./a' was taken as the value of the option before it",
+            ),
+            ("isthmus run -n", "--processes needs a value", "isthmus run --help"),
+            (
+                "isthmus run --place spred a",
+                "--place cannot be 'spred'",
+                "it is one of compact, spread",
+            ),
+            (
+                "isthmus run --host a --site b c",
+                "--host and --site cannot be used together",
+                "leave out one",
+            ),
+            (
+                "isthmus run --json a",
+                "--json is for jobs with --dry-run",
+                "add --dry-run",
+            ),
+            (
+                "isthmus run --at=lab a",
+                "--at is for jobs with --detach",
+                "add --detach",
+            ),
+            (
+                "isthmus job convrt",
+                "isthmus job has no command 'convrt'",
+                "did you mean 'isthmus job convert'?",
+            ),
+            (
+                "isthmus job convert",
+                "isthmus job convert needs --to <FORMAT>",
+                "isthmus job convert --help",
+            ),
+            (
+                "isthmus top --interval x",
+                "--interval cannot be 'x': ",
+                "isthmus top --help",
+            ),
+        ] {
+            let text = told(line);
+            assert!(text.contains(problem) && text.contains(hint), "{line}: {text}");
+        }
+    }
+}
