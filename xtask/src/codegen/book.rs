@@ -43,8 +43,8 @@ pub(crate) fn settings(spec: &Spec) -> Result<String> {
     let mut page = format!(
         "{HEAD}# Settings\n\nA setting is an environment variable. The launcher passes on all that begin with `ISTHMUS_` to the processes \
          at all sites. `isthmus info --settings` prints this list.\n\nA flag is 1, yes, true or on, or 0, no, false or off. \
-         An empty variable counts as none. A name that is no setting and a value that cannot be used are told once, and the \
-         default holds.\n"
+         An empty variable counts as unset. Isthmus warns once about a name that is not a setting, or an invalid value, and \
+         uses the default.\n"
     );
     let scopes = READERS.map(|(scope, ..)| scope);
     let unread = |s: &&Setting| s.scope != "internal" && !scopes.contains(&s.scope.as_str());
@@ -82,10 +82,16 @@ fn bounds(kind: &str) -> String {
 /// `docs/reference/functions.md`.
 pub(crate) fn functions(spec: &Spec, bodies: &BTreeSet<String>) -> String {
     let done = spec.functions.iter().filter(|f| bodies.contains(&f.name)).count();
+    let all = spec.functions.len();
+    let which = match done == all {
+        true => format!("all {all} C functions of the ABI"),
+        false => format!(
+            "{done} of the {all} C functions of the ABI. The others can be linked, and raise MPI_ERR_UNSUPPORTED_OPERATION"
+        ),
+    };
     let mut page = format!(
-        "{HEAD}# MPI functions\n\nThe ABI has {} C functions; {done} are implemented. Every function can be linked. One that is not \
-         implemented raises MPI_ERR_UNSUPPORTED_OPERATION and names itself. `isthmus info --functions` prints this list.\n",
-        spec.functions.len()
+        "{HEAD}# MPI functions\n\nIsthmus implements {which}. `isthmus info --functions` prints this list. What some functions cannot do \
+         yet is listed by `isthmus info`.\n"
     );
     let mut chapters: Vec<&str> = Vec::new();
     for f in &spec.functions {
@@ -120,8 +126,8 @@ pub(crate) fn functions(spec: &Spec, bodies: &BTreeSet<String>) -> String {
 pub(crate) fn hints() -> Result<String> {
     let mut page = format!(
         "{HEAD}# Info keys\n\nThese keys of an MPI_Info object have a meaning. Others are ignored, as the standard asks. \
-         A value that makes no sense is ignored too; MPI_Comm_get_info, MPI_File_get_info and MPI_Win_get_info show what is in \
-         force.\n\n\
+         A value that makes no sense is ignored too; MPI_Comm_get_info, MPI_File_get_info and MPI_Win_get_info show the values in \
+         use.\n\n\
          | key | where | values | default | meaning |\n| --- | --- | --- | --- | --- |\n"
     );
     let mut code = String::new();
@@ -149,9 +155,11 @@ pub(crate) fn hints() -> Result<String> {
 pub(crate) fn collectives() -> Result<String> {
     let mut page = format!(
         "{HEAD}# Algorithms of collective operations\n\n`ISTHMUS_COLL` chooses among these by name; see \
-         [Tuning collective operations](../tuning.md). k is the number of leaders of the outermost level, p that of processes, \
-         n the bytes of one block.\n\n\
-         | operation | algorithm | messages over the outermost level | one after the other | used when | restrictions |\n\
+         [Tuning collective operations](../tuning.md). Each site, machine and node has leaders, which exchange data for it. In a *meeting* \
+         the leaders of the outermost level all exchange data with each other; *routed* messages take a way through other sites. k is \
+         the number of these leaders, p the number of processes, n the bytes of one block. The fourth column counts messages that have to \
+         follow each other, which is what latency costs.\n\n\
+         | operation | algorithm | messages over the outermost level | messages in sequence | used when | restrictions |\n\
          | --- | --- | --- | --- | --- | --- |\n"
     );
     let table = tree::read("spec/algorithms.tsv")?;
