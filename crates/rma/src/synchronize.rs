@@ -53,6 +53,7 @@ impl Window {
             return Ok(());
         };
         self.epochs.lock().lock(rank, held)?;
+        far::order::take_called_for(self);
         let taken = take(self, rank, held);
         if taken.is_err() {
             self.epochs.lock().unlock(rank)?;
@@ -79,6 +80,7 @@ impl Window {
         };
         let held = held(assert, kind)?;
         self.epochs.lock().lock_all(held)?;
+        far::order::take_called_for(self);
         for rank in 0..self.comm.size() {
             if let Err(error) = take(self, rank, held) {
                 (0..rank).for_each(|rank| give_back(self, rank, held));
@@ -147,6 +149,9 @@ fn flushed(window: &Window, rank: Option<i32>) -> Result<Flushed> {
 /// Waits for the lock of a process. That of one on another node is asked for with the first operation.
 fn take(window: &Window, rank: u32, held: Held) -> Result<()> {
     if window.is_far(rank) {
+        if let Held::Lock(LockKind::Shared | LockKind::Exclusive) = held {
+            far::called::call_for(window, rank);
+        }
         return Ok(());
     }
     if let Held::Lock(kind) = held {

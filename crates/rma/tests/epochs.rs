@@ -3,11 +3,13 @@
 
 mod common;
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 use common::Stage;
 use isthmus_abi::constants as abi;
 use isthmus_core::group::Group;
+use isthmus_core::world::World;
 use isthmus_core::{comm, members};
 use isthmus_datatype::op::Predefined;
 use isthmus_datatype::raw::OwnMemory;
@@ -286,10 +288,8 @@ fn each_of_several_threads_finds_done_what_it_has_flushed() {
     stage.progress();
 }
 
-/// Who locks all has the lock of one process while it comes to the next: two of them would wait for each other, if
-/// each kept behind a writer that waits for the other.
-#[test]
-fn a_writer_that_waits_does_not_keep_out_who_locks_all() {
+/// Three processes on nodes of their own, and a window over them.
+fn three() -> Vec<(&'static World, Arc<Window>)> {
     let (ends, _switch) = network(3, Options::default()).expect("eventfd");
     let make = |(rank, end)| {
         std::thread::spawn(move || {
@@ -298,10 +298,17 @@ fn a_writer_that_waits_does_not_keep_out_who_locks_all() {
         })
     };
     let threads: Vec<_> = (0..).zip(ends).map(make).collect();
-    let all: Vec<_> = threads
+    threads
         .into_iter()
         .map(|thread| thread.join().expect("a window"))
-        .collect();
+        .collect()
+}
+
+/// Who locks all has the lock of one process while it comes to the next: two of them would wait for each other, if
+/// each kept behind a writer that waits for the other.
+#[test]
+fn a_writer_that_waits_does_not_keep_out_who_locks_all() {
+    let all = three();
     let progress = || {
         for (world, _) in all.iter().cycle().take(150) {
             world.engine().lock().progress();
@@ -347,4 +354,44 @@ fn a_writer_that_waits_does_not_keep_out_who_locks_all() {
     assert!(!is_over(1, writes), "one reader is there");
     unlock(2);
     assert!(is_over(1, writes), "nobody else is there");
+}
+
+#[test]
+fn a_process_has_the_first_of_two_locks_before_it_asks_for_the_second() {
+    let all = three();
+    let [host, other, last] = [0, 1, 2].map(|rank| &all[rank].1);
+    let order = Mutex::new(Vec::new());
+    let is_called_for = AtomicBool::new(false);
+    host.lock(LockKind::Exclusive, 0, 0).expect("locked");
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            other.lock(LockKind::Exclusive, 0, 0).expect("called for");
+            is_called_for.store(true, Ordering::SeqCst);
+            other.lock(LockKind::Shared, 2, 0).expect("called for");
+            order.lock().expect("sound").push("the second is called for");
+            other.unlock(2).expect("unlocked");
+            other.unlock(0).expect("unlocked");
+        });
+        let progress = || {
+            all.iter().for_each(|(world, _)| {
+                world.engine().lock().progress();
+            });
+            std::thread::yield_now();
+        };
+        while !is_called_for.load(Ordering::SeqCst) {
+            progress();
+        }
+        (0..2000).for_each(|_| progress());
+        order.lock().expect("sound").push("the first is free");
+        host.unlock(0).expect("unlocked");
+        while !thread.is_finished() {
+            progress();
+        }
+    });
+    assert_eq!(
+        *order.lock().expect("sound"),
+        ["the first is free", "the second is called for"]
+    );
+    last.lock(LockKind::Exclusive, 2, 0).expect("nobody else has it");
+    last.unlock(2).expect("unlocked");
 }

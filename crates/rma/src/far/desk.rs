@@ -79,6 +79,8 @@ pub(crate) struct Desk {
     /// Windows that were freed because a member was lost. Others may not have heard of that, and operate on them.
     freed: BTreeMap<Key, Members>,
     out: Outgoing,
+    /// Locks that this process has called for, in that order, and does not know to have: the windows and the ranks.
+    pub(super) unsure: Vec<(Key, u32)>,
 }
 
 impl Desk {
@@ -92,7 +94,14 @@ impl Desk {
             requests: HashMap::default(),
             freed: BTreeMap::default(),
             out: Outgoing::default(),
+            unsure: Vec::new(),
         }
+    }
+
+    /// The first lock that this process does not know to have.
+    pub(super) fn first_unsure(&self) -> Option<(Arc<Window>, u32)> {
+        let mut all = self.unsure.iter();
+        all.find_map(|(key, rank)| Some((self.windows.get(key)?.window().clone(), *rank)))
     }
 
     /// From now on the window's members may operate on it.

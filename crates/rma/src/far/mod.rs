@@ -6,11 +6,13 @@
 //! operation on a process, so a lock, operations and the unlock cost one round trip; a lock of all costs nothing until
 //! then. Data that come back say that what was asked is done: after gets and fetches nothing else is asked.
 
+pub(crate) mod called;
 mod desk;
 mod doing;
 mod landing;
 pub(crate) mod make;
 mod open;
+pub(crate) mod order;
 mod origin;
 mod outgoing;
 mod send;

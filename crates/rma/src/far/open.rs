@@ -65,6 +65,10 @@ impl Open {
         }
     }
 
+    pub(super) fn window(&self) -> &Arc<Window> {
+        &self.window
+    }
+
     fn is_lost(&self, peer: Peer) -> bool {
         self.trouble
             .as_ref()

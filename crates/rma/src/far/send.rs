@@ -48,7 +48,7 @@ impl Call<'_> {
 }
 
 /// What a request for a lock says.
-fn number_of(kind: LockKind) -> u32 {
+pub(super) fn number_of(kind: LockKind) -> u32 {
     match kind {
         LockKind::Shared => 0,
         LockKind::Exclusive => 1,

@@ -12,6 +12,7 @@ use isthmus_engine::{Engine, Peer, Request, SendBuffer, with_machine};
 use isthmus_wire::frame::protocol;
 use isthmus_wire::rma::What;
 
+use super::called::is_sure;
 use super::desk::{Desk, with_desk};
 use super::outgoing::{header, key_of};
 use crate::sent::Far;
@@ -90,6 +91,10 @@ fn settle_far(window: &Window, rank: Option<u32>, unlocks: bool) -> Result<()> {
     }
     wait_for_answers(window, &mut questions);
     sent_of(window).has_settled(&ranks);
+    is_sure(window, |other| match unlocks {
+        true => rank.is_none_or(|rank| rank == other),
+        false => ranks.contains(&other),
+    });
     fence(Ordering::SeqCst);
     let result = mistakes(window).and(result);
     if result.is_err() {
@@ -218,7 +223,7 @@ pub(crate) fn has_done_of(window: &Window, engine: &mut Engine, rank: u32, bytes
 }
 
 /// Asks a member to tell when all before is done.
-fn ask(window: &Window, engine: &mut Engine, rank: u32, what: What) -> Result<Request> {
+pub(super) fn ask(window: &Window, engine: &mut Engine, rank: u32, what: What) -> Result<Request> {
     let (context, peer) = (window.context_number(), window.comm.channel().members.peer(rank));
     let waits = window_operation(engine, WindowCount::Wait);
     with_desk(engine, |desk, port| {
@@ -238,7 +243,7 @@ fn ask(window: &Window, engine: &mut Engine, rank: u32, what: What) -> Result<Re
 }
 
 /// Why a member does not answer: it is lost.
-fn loss_of(window: &Window, engine: &mut Engine, rank: u32) -> Option<Error> {
+pub(super) fn loss_of(window: &Window, engine: &mut Engine, rank: u32) -> Option<Error> {
     let peer = window.comm.channel().members.peer(rank);
     with_desk(engine, |_, port| port.loss(peer).map_or(Ok(()), Err)).err()
 }

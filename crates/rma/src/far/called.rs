@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Locks of processes on other nodes that this process has called for and does not know to have.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use isthmus_engine::with_machine;
+use isthmus_wire::frame::protocol;
+
+use super::desk::Desk;
+use super::outgoing::key_of;
+use crate::window::Window;
+
+/// How many locks this process has called for and does not know to have: whoever finds 0 need not look.
+static UNSURE: AtomicUsize = AtomicUsize::new(0);
+
+/// The process has called for the lock of a member on another node.
+pub(crate) fn call_for(window: &Window, rank: u32) {
+    let key = key_of(window);
+    let mut engine = window.world.engine().lock();
+    let called = with_machine(&mut engine, protocol::RMA, |desk: &mut Desk, _| {
+        desk.unsure.push((key, rank))
+    });
+    if called.is_some() {
+        UNSURE.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// It has these locks of a window, or has given them back.
+pub(super) fn is_sure(window: &Window, is_one: impl Fn(u32) -> bool) {
+    if !any_unsure() {
+        return;
+    }
+    let key = key_of(window);
+    let mut engine = window.world.engine().lock();
+    let sure = with_machine(&mut engine, protocol::RMA, |desk: &mut Desk, _| {
+        let before = desk.unsure.len();
+        desk.unsure.retain(|&(of, rank)| of != key || !is_one(rank));
+        before - desk.unsure.len()
+    });
+    UNSURE.fetch_sub(sure.unwrap_or(0), Ordering::Relaxed);
+}
+
+/// Whether there are any.
+#[inline]
+pub(super) fn any_unsure() -> bool {
+    UNSURE.load(Ordering::Relaxed) > 0
+}
