@@ -20,6 +20,16 @@ static volatile int woken;
         CHECK(class_ == (expected)); \
     } while (0)
 
+/* The same, and the sentence has these words. */
+#define SAYS(call, expected, words) \
+    do { \
+        char text_[MPI_MAX_ERROR_STRING]; \
+        int length_, code_ = (call); \
+        ERROR(code_, expected); \
+        OK(MPI_Error_string(code_, text_, &length_)); \
+        CHECK(strstr(text_, words)); \
+    } while (0)
+
 static void do_echo(isthmus_call *call, const void *data, MPI_Count bytes, void *user)
 {
     CHECK(user == &echo);
@@ -231,6 +241,8 @@ static void mistakes(void)
 {
     MPI_Request request;
     isthmus_handler again, other = 77;
+    isthmus_memory memory;
+    isthmus_pointer pointer;
     char text[MPI_MAX_ERROR_STRING];
     int code, n, codes[3];
     OK(isthmus_request_ask(NULL, 0, NULL, 0, next, nobody, MPI_COMM_WORLD, 0, &request));
@@ -244,8 +256,12 @@ static void mistakes(void)
     ERROR(isthmus_handler_register("echo", do_echo, &echo, 0, &again), MPI_ERR_ARG);
     ERROR(isthmus_handler_register("", do_echo, &echo, 0, &again), MPI_ERR_ARG);
     ERROR(isthmus_handler_register("flags", do_echo, &echo, 64, &again), MPI_ERR_ARG);
-    ERROR(isthmus_request_send(NULL, 0, size, echo, MPI_COMM_WORLD, 0), MPI_ERR_RANK);
-    ERROR(isthmus_request_send(NULL, 4, next, echo, MPI_COMM_WORLD, 0), MPI_ERR_BUFFER);
+    SAYS(isthmus_request_send(NULL, 0, size, echo, MPI_COMM_WORLD, 0), MPI_ERR_RANK, "argument rank is");
+    SAYS(isthmus_request_flush(size, MPI_COMM_WORLD), MPI_ERR_RANK, "argument rank is");
+    SAYS(isthmus_pointer_to_process(size, MPI_COMM_WORLD, &pointer), MPI_ERR_RANK, "argument rank is");
+    SAYS(isthmus_request_send(NULL, 4, next, echo, MPI_COMM_WORLD, 0), MPI_ERR_BUFFER, "data is a null pointer, expected 4 bytes");
+    SAYS(isthmus_memory_register(NULL, 8, &memory), MPI_ERR_BASE, "base is a null pointer");
+    SAYS(isthmus_memory_register(MPI_IN_PLACE, 8, &memory), MPI_ERR_BASE, "base is MPI_IN_PLACE");
     ERROR(isthmus_request_send(NULL, 0, next, other, MPI_COMM_WORLD, 0), MPI_ERR_ARG);
     ERROR(isthmus_request_send(NULL, 0, next, echo, MPI_COMM_WORLD, ISTHMUS_SHORT), MPI_ERR_ARG);
     ERROR(isthmus_call_reply(NULL, NULL, 0), MPI_ERR_ARG);

@@ -324,6 +324,8 @@ static void memory_of_it(void)
         WRONG(MPI_ERR_RMA_ATTACH, NULL, MPI_Win_attach(win, memory - 1, (CELLS + 2) * sizeof(long)));
         WRONG(MPI_ERR_SIZE, "size", MPI_Win_attach(win, memory, -1));
         WRONG(MPI_ERR_BASE, "base", MPI_Win_attach(win, NULL, 8));
+        WRONG(MPI_ERR_BASE, "base is MPI_IN_PLACE", MPI_Win_attach(win, MPI_IN_PLACE, 8));
+        WRONG(MPI_ERR_BASE, "base is 0x10", MPI_Win_attach(win, (void *)16, 8));
         OK(MPI_Win_attach(win, NULL, 0));
         WRONG(MPI_ERR_RMA_ATTACH, NULL, MPI_Win_detach(win, memory + 1));
         WRONG(MPI_ERR_RMA_ATTACH, NULL, MPI_Win_detach(win, &value));

@@ -83,6 +83,8 @@ static void making(void)
     MADE(MPI_ERR_INFO, "info", MPI_Win_create_dynamic(freed_info, MPI_COMM_WORLD, &made));
     MADE(MPI_ERR_COMM, "comm", MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_NULL, &made));
     MADE(MPI_ERR_BASE, "base", MPI_Win_create(NULL, 8, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &made));
+    MADE(MPI_ERR_BASE, "base is MPI_IN_PLACE", MPI_Win_create(MPI_IN_PLACE, 8, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &made));
+    MADE(MPI_ERR_BASE, "base is 0x10", MPI_Win_create_c((void *)16, 8, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &made));
     for (i = 0; i < sizeof alignments / sizeof *alignments; i++) {
         OK(MPI_Info_create(&info));
         OK(MPI_Info_set(info, "mpi_minimum_memory_alignment", alignments[i]));

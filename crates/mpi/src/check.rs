@@ -69,6 +69,31 @@ fn no_buffer(argument: &str, address: usize, length: u64) -> Result<()> {
     }
 }
 
+/// Memory of so many bytes that others will reach, or that is no message: an address where there can be some. Always
+/// done: threads of the library write there.
+pub(crate) fn memory(class: i32, argument: &str, address: usize, length: u64) -> Result<()> {
+    if length == 0 || is_memory(address) {
+        return Ok(());
+    }
+    match address {
+        0 => fail!(
+            class,
+            argument(argument),
+            "is a null pointer, expected {length} bytes of memory"
+        ),
+        abi::MPI_IN_PLACE => fail!(
+            class,
+            argument(argument),
+            "is MPI_IN_PLACE, which has no meaning there; expected {length} bytes of memory"
+        ),
+        other => fail!(
+            class,
+            argument(argument),
+            "is {other:#x}, which is no address of {length} bytes of memory"
+        ),
+    }
+}
+
 /// For calls with two messages: an error about one of them, with its arguments called as they are there.
 pub(crate) trait Sided {
     /// `side` is "send" or "recv".

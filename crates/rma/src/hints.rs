@@ -18,7 +18,7 @@ enum Values {
     Number,
 }
 
-/// Name, values, default.
+/// Name, values, default; the last ones say how the memory of a window lies.
 const HINTS: [(&str, Values, &str); 8] = [
     ("no_locks", Values::Truth, "false"),
     (
@@ -38,6 +38,7 @@ const HINTS: [(&str, Values, &str); 8] = [
     (ALIGNMENT, Values::Number, "64"),
 ];
 
+const OF_MEMORY: usize = 2;
 const NONCONTIG: &str = "alloc_shared_noncontig";
 const ALIGNMENT: &str = "mpi_minimum_memory_alignment";
 
@@ -63,8 +64,17 @@ pub(crate) struct Hints(Info);
 
 impl Hints {
     /// With what the program says: unknown hints are left out, and so are values that a hint does not have.
-    pub(crate) fn with(mut self, given: &Info) -> Result<Self> {
-        for (name, values, _) in HINTS {
+    pub(crate) fn with(self, given: &Info) -> Result<Self> {
+        self.with_all(given, &HINTS)
+    }
+
+    /// The same when the window is there. How its memory lies does not change any more.
+    pub(crate) fn later(self, given: &Info) -> Result<Self> {
+        self.with_all(given, &HINTS[..HINTS.len() - OF_MEMORY])
+    }
+
+    fn with_all(mut self, given: &Info, hints: &[(&str, Values, &str)]) -> Result<Self> {
+        for &(name, values, _) in hints {
             if let Some(text) = given.get(name)? {
                 let text = text.trim();
                 if values.have(text) {
@@ -133,6 +143,17 @@ mod tests {
         assert_eq!(all.get("accumulate_ops").unwrap(), Some("same_op_no_op"));
         assert_eq!(all.get("accumulate_ordering").unwrap(), Some("war,waw"));
         assert_eq!(all.get("of_another").unwrap(), None);
+    }
+
+    #[test]
+    fn hints_about_memory_count_when_a_window_is_made_only() {
+        let mut given = Info::default();
+        for (key, value) in [(NONCONTIG, "true"), (ALIGNMENT, "100"), ("no_locks", "true")] {
+            given.set(key, value).unwrap();
+        }
+        let all = Hints::default().later(&given).unwrap().all().unwrap();
+        let told = [NONCONTIG, ALIGNMENT, "no_locks"].map(|key| all.get(key).unwrap().map(str::to_owned));
+        assert_eq!(told, ["false", "64", "true"].map(|value| Some(value.to_owned())));
     }
 
     #[test]

@@ -193,7 +193,7 @@ impl Window {
     /// Changes hints.
     pub fn set_info(&self, given: &Info) -> Result<()> {
         let mut hints = locked(&self.seldom.hints);
-        *hints = hints.clone().with(given)?;
+        *hints = hints.clone().later(given)?;
         Ok(())
     }
 

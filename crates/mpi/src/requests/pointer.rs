@@ -6,13 +6,13 @@ use std::ffi::{c_char, c_int};
 use isthmus_abi::Aint;
 use isthmus_abi::constants as abi;
 use isthmus_abi::handles as h;
-use isthmus_core::error::Result;
+use isthmus_core::error::{About, Result};
 use isthmus_core::{fail, p2p};
 use isthmus_requests::{POINTER_BYTES, Pointer, Target as Memory, to_process, words};
 
 use crate::c::{In, Out, Target};
 use crate::call::call_in_handlers;
-use crate::{comm, process};
+use crate::{check, comm, process};
 
 /// A pointer that the program gives.
 pub(super) fn pointer(argument: &str, given: In<[u8; POINTER_BYTES]>) -> Result<Pointer> {
@@ -52,13 +52,7 @@ extern "C" fn isthmus_memory_register(base: Target, bytes: Aint, memory: Out<c_i
     call_in_handlers("isthmus_memory_register", h::MPI_COMM_NULL, || {
         memory.set("memory", 0)?;
         let length = size("size", bytes)?;
-        if length > 0 && base.address() == 0 {
-            fail!(
-                abi::MPI_ERR_BASE,
-                argument("base"),
-                "is a null pointer, expected {length} bytes of memory"
-            );
-        }
+        check::memory(abi::MPI_ERR_BASE, "base", base.address(), length)?;
         let number = process::get()?.requests.add_memory(base.address(), length)?;
         memory.set("memory", number as c_int)
     })
@@ -77,7 +71,7 @@ extern "C" fn isthmus_memory_unregister(memory: Out<c_int>) -> c_int {
 extern "C" fn isthmus_pointer_to_process(rank: c_int, comm: h::Comm, pointer: Out<[u8; POINTER_BYTES]>) -> c_int {
     call_in_handlers("isthmus_pointer_to_process", comm, || {
         let comm = comm::find(comm)?;
-        let Some(rank) = p2p::destination(comm, rank)? else {
+        let Some(rank) = p2p::destination(comm, rank).about("rank")? else {
             fail!(
                 abi::MPI_ERR_RANK,
                 argument("rank"),

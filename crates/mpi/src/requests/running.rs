@@ -97,7 +97,7 @@ extern "C" fn isthmus_call_memory(call: usize, address: Out<usize>, bytes: Out<C
 extern "C" fn isthmus_call_reply(call: usize, data: Source, bytes: Count) -> c_int {
     call_in_handlers("isthmus_call_reply", h::MPI_COMM_NULL, || {
         let length = count("bytes", bytes)?;
-        check::buffer("data", data.address(), 0, length)?;
+        check::memory(abi::MPI_ERR_BUFFER, "data", data.address(), length)?;
         let copy = isthmus_requests::copy(&data.memory(0, bytes), length)?;
         with(call, |now| {
             now.reply = Some(copy);

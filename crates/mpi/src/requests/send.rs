@@ -6,7 +6,7 @@ use std::ffi::c_int;
 use isthmus_abi::constants as abi;
 use isthmus_abi::handles as h;
 use isthmus_abi::{Count, Status};
-use isthmus_core::error::Result;
+use isthmus_core::error::{About, Result};
 use isthmus_core::p2p;
 use isthmus_requests::{Data, POINTER_BYTES, Reply, To, owner};
 
@@ -26,7 +26,7 @@ const NOWAIT: c_int = 2;
 fn of_comm(rank: c_int, handle: h::Comm, handler: c_int, given: c_int) -> Result<Option<To>> {
     let waits = flags(given, NOWAIT)? & NOWAIT == 0;
     let comm = comm::find(handle)?;
-    let rank = p2p::destination(comm, rank)?;
+    let rank = p2p::destination(comm, rank).about("rank")?;
     Ok(rank.map(|rank| To {
         peer: comm.channel().members.peer(rank),
         rank,
@@ -58,7 +58,7 @@ struct Given {
 impl Given {
     fn data(&self) -> Result<Data> {
         let bytes = count("bytes", self.bytes)?;
-        check::buffer("data", self.data.address(), 0, bytes)?;
+        check::memory(abi::MPI_ERR_BUFFER, "data", self.data.address(), bytes)?;
         Ok(Data {
             memory: self.data.memory(0, self.bytes),
             bytes,
@@ -137,7 +137,7 @@ fn ask(function: &'static str, question: &Question, to: impl FnOnce() -> Result<
     let code = call_in_handlers(function, *on, || {
         request.set("request", h::MPI_REQUEST_NULL)?;
         let (data, room) = (data.data()?, count("room", reply.1)?);
-        check::buffer("reply", reply.0.address(), 0, room)?;
+        check::memory(abi::MPI_ERR_BUFFER, "reply", reply.0.address(), room)?;
         let Some(to) = to()? else {
             let nothing = Operation::Done(Status::new(abi::MPI_PROC_NULL, abi::MPI_ANY_TAG, 0));
             return request.set("request", request::insert(*on, nothing));

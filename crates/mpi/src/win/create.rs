@@ -17,7 +17,7 @@ use super::{Object, WINDOWS, find, pointer};
 use crate::c::{self, Number, Out, Source, Target};
 use crate::call::call_on;
 use crate::entry::entry;
-use crate::{apart, comm, group, info, memory, process};
+use crate::{apart, check, comm, group, info, memory, process};
 
 fn size_of(size: Aint) -> Result<u64> {
     match u64::try_from(size) {
@@ -42,13 +42,7 @@ fn wish(size: Aint, unit: i64, hints: h::Info, base: Option<Target>) -> Result<W
         ),
     };
     if let Some(base) = base {
-        if size > 0 && base.address() == 0 {
-            fail!(
-                abi::MPI_ERR_BASE,
-                argument("base"),
-                "is a null pointer, but the window has {size} bytes"
-            );
-        }
+        check::memory(abi::MPI_ERR_BASE, "base", base.address(), size)?;
     }
     Ok(Wish {
         size,
@@ -172,13 +166,7 @@ extern "C" fn isthmus_MPI_Win_attach(win: h::Win, base: Target, size: Aint) -> c
     call_on("MPI_Win_attach", win, || {
         let object = find(win)?;
         let size = size_of(size)?;
-        if size > 0 && base.address() == 0 {
-            fail!(
-                abi::MPI_ERR_BASE,
-                argument("base"),
-                "is a null pointer, expected {size} bytes of memory"
-            );
-        }
+        check::memory(abi::MPI_ERR_BASE, "base", base.address(), size)?;
         object.window.attach(base.memory(0, size as i64), size)
     })
 }
