@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The engine of one process: its core, the machines that stand on it, and how they come together.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -80,6 +81,8 @@ pub struct Engine {
     pub(super) plans: Plans,
     pub(super) partitioned: Partitioned,
     pub(super) machines: Machines,
+    /// Peers that were taken in, by the numbers of the transports that reach them.
+    pub(super) guests: BTreeMap<u8, Vec<Peer>>,
     activities: Vec<Running<Self>>,
 }
 
@@ -115,6 +118,7 @@ impl Engine {
             plans: Plans::default(),
             partitioned: Partitioned::default(),
             machines: Machines::default(),
+            guests: BTreeMap::new(),
             activities: Vec::new(),
         }
     }
@@ -175,6 +179,7 @@ impl Engine {
             let transport = self.core.transports.get_mut(usize::from(route));
             if let Some(transport) = transport.filter(|_| peer != own) {
                 transport.meet(peer, ranks.start + at);
+                self.guests.entry(route).or_default().push(peer);
             }
             let known = met(&self.core.transports, peer, route, level, peer == own, *contexts);
             state.meet(known);

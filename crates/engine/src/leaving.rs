@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The end of an engine, and transports that leave before it.
 
-use isthmus_transport::Transport;
+use isthmus_transport::{Peer, Transport};
 
 use crate::Engine;
 use crate::base::retired;
@@ -9,7 +9,7 @@ use crate::machine::Machine;
 use crate::machines::Machines;
 use crate::p2p::Core;
 use crate::p2p::arrivals::Arrivals;
-use crate::p2p::loss::{forget_losses, served_by};
+use crate::p2p::loss::{self, forget_losses};
 
 impl Engine {
     /// Whether all sends are pushed out, so that this process may leave MPI alone for a while. Call it with
@@ -63,7 +63,7 @@ fn each_transport(
 /// A transport leaves, whose peers nobody will talk to any more. Its number is free, and its peers count as lost for
 /// this reason. It has been closed ([`close_transport`]).
 pub fn retire_transport(engine: &mut Engine, number: u8, reason: &str) -> Option<Box<dyn Transport>> {
-    let served = served_by(&engine.core.state, number);
+    let served = engine.guests.remove(&number).unwrap_or_default();
     served.iter().for_each(|&peer| engine.core.lose(peer, reason.into()));
     engine.work();
     // It was no accident: communicators without them are not asked about it for ever.
@@ -73,8 +73,15 @@ pub fn retire_transport(engine: &mut Engine, number: u8, reason: &str) -> Option
 
 /// A transport leaves all of whose peers are lost. Its number is free, and what is known of the losses stays.
 pub fn drop_transport(engine: &mut Engine, number: u8) -> Option<Box<dyn Transport>> {
+    // Whoever is reached by the next one with this number is somebody else.
+    engine.guests.remove(&number);
     let place = engine.core.transports.get_mut(usize::from(number))?;
     Some(std::mem::replace(place, Box::new(retired::Retired)))
+}
+
+/// Nobody has anything to do with these peers any more, whose transports have left: nothing is kept of them.
+pub fn forget(engine: &mut Engine, peers: &[Peer]) {
+    loss::forget(&mut engine.core.state, peers);
 }
 
 /// Orderly end of one transport, called repeatedly (with [`Shared::wait`](crate::Shared::wait)) until true.

@@ -42,7 +42,7 @@ pub use groups::short::Short;
 pub use interface::{Partitions, Slabs, Turns, Underneath, in_own_memory};
 pub use isthmus_protocol::matching::Context;
 pub use isthmus_transport::native::{Collective, Element, Operator};
-pub use leaving::{close_transport, drop_transport, retire_transport, unreceived};
+pub use leaving::{close_transport, drop_transport, forget, retire_transport, unreceived};
 pub use machine::{Machine, Port, Sending, Taken};
 pub use machines::Maker;
 pub use p2p::direct::{Direct, Received};

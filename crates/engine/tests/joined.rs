@@ -6,11 +6,12 @@ mod common;
 use common::{content, memory, receiving, sending, world};
 use isthmus_datatype::raw::OwnMemory;
 use isthmus_engine::{
-    Channel, Completion, Context, Engine, EngineError, Members, Mode, Newcomers, Request, Special, close_transport,
-    retire_transport,
+    Channel, Completion, Context, Engine, EngineError, Members, Mode, Newcomers, Request, Special, acknowledge,
+    acknowledged, close_transport, drop_transport, forget, losses, retire_transport, set_goes_on,
 };
 use isthmus_transport::memory::{Memory, Options, network};
 use isthmus_transport::{Job, Peer};
+use std::sync::Arc;
 
 /// Processes of each job.
 const EACH: u32 = 2;
@@ -178,23 +179,69 @@ fn a_transport_that_leaves_gives_its_number_back() {
     }
     // 300 others one after the other, more than there are numbers.
     for at in 0..300 {
-        let (ends, _) = network(2, Options::default()).expect("eventfd");
-        let end = ends.into_iter().next().expect("one each");
-        // The other end is the newcomer.
-        let end = end.with_peers_from(Peer::new(2 * EACH + at - 1));
+        let (guest, way) = visited(jobs.engine(0), at);
+        assert_eq!((guest, way), (Peer::new(2 * EACH + at), route));
+        assert!(retire_transport(jobs.engine(0), route, "MPI_Comm_disconnect").is_some());
+    }
+}
+
+/// Another job has met the engine, with one process: who that is, and by which transport it is reached. `before`: how
+/// many have.
+fn visited(engine: &mut Engine, before: u32) -> (Peer, u8) {
+    let (ends, _) = network(2, Options::default()).expect("eventfd");
+    let end = ends.into_iter().next().expect("one each");
+    // The other end is the newcomer.
+    let end = end.with_peers_from(Peer::new(2 * EACH + before - 1));
+    let route = engine.add_transport(Box::new(end)).expect("there is room");
+    let job = engine.core.processes().job(&format!("job {before}"));
+    let met = engine.take_in(Newcomers {
+        job,
+        ranks: 0..1,
+        contexts: Job::OWN,
+        me: None,
+        routes: vec![route],
+        levels: vec![1],
+        representations: Vec::new(),
+    });
+    (met.expect("it is new"), route)
+}
+
+#[test]
+fn whoever_comes_and_goes_takes_no_loss_of_others_along() {
+    for goes_on in [false, true] {
+        let mut jobs = jobs(Options::default());
+        let route = jobs.route;
         let engine = jobs.engine(0);
-        assert_eq!(engine.add_transport(Box::new(end)), Ok(route));
-        let job = engine.core.processes().job(&format!("job {at}"));
-        let met = engine.take_in(Newcomers {
-            job,
-            ranks: 0..1,
-            contexts: Job::OWN,
-            me: None,
-            routes: vec![route],
-            levels: vec![1],
-            representations: Vec::new(),
-        });
-        assert_eq!(met, Ok(Peer::new(2 * EACH + at)));
-        assert!(retire_transport(engine, route, "MPI_Comm_disconnect").is_some());
+        set_goes_on(&mut engine.core, goes_on);
+        // A communicator with a whole job that is lost is still there, and the number of its transport is another one's.
+        let all = || Peer::first(2 * EACH).skip(EACH as usize);
+        engine.lose_peers(all().collect::<Vec<_>>(), "it was killed");
+        assert!(drop_transport(engine, route).is_some());
+        let communicator = Arc::new(());
+        for visit in 0..3 {
+            let (guest, way) = visited(engine, visit);
+            assert_eq!(way, route);
+            engine.lose_peers(vec![guest], "it was killed, too");
+            assert_eq!(losses(&engine.core).len(), EACH as usize + 1);
+            acknowledge(&mut engine.core, merged(0).context, &communicator, usize::MAX);
+            assert!(retire_transport(engine, way, "MPI_Comm_disconnect").is_some());
+            forget(engine, &[guest]);
+            assert!(
+                losses(&engine.core).iter().copied().eq(all()),
+                "the first ones are lost still"
+            );
+            assert_eq!(acknowledged(&engine.core, merged(0).context), EACH as usize);
+        }
+        drop(communicator);
+        let target = OwnMemory::new(0, 1);
+        let request = engine.irecv(&merged(0), Some(EACH), None, receiving(&target, 1));
+        let error = jobs.finish(0, request).error;
+        let is_it = |reason: &str| reason == "it was killed";
+        assert!(
+            matches!(&error, Some(EngineError::PeerLost { reason, .. }) if is_it(reason)),
+            "{error:?}"
+        );
+        let members = merged(0).members;
+        assert!(jobs.engine(0).core.lost_of(&members).is_some());
     }
 }

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Who is which peer: the processes that this one knows, by job and rank.
 //!
-//! A job is known as a whole or in parts; each part is one row, whatever the number of its processes. Rows are only
-//! added, so a peer stays what it is as long as the process lives.
+//! A job is known as a whole or in parts; each part is one row, whatever the number of its processes. A peer stays what
+//! it is until it is forgotten, and no other process gets its number. All that are forgotten beside each other are one
+//! row, so a process that meets others for years keeps nothing of each.
 //!
 //! ```text
 //!   first peer   job        first rank   count
 //!   0            0 (own)    0            1000
-//!   1000         1          0            16
-//!   1016         1          40           1
+//!   1000         forgotten  -            16
+//!   1016         2          40           1
 //! ```
 
 use std::collections::BTreeMap;
@@ -26,6 +27,8 @@ pub struct Job(u32);
 impl Job {
     /// The one that started this process.
     pub const OWN: Self = Self(0);
+    /// Of those who are forgotten.
+    const NONE: Self = Self(u32::MAX);
 
     /// Its number.
     #[inline]
@@ -101,7 +104,9 @@ const MOST: u32 = 1 << 31;
 #[derive(Debug, Default)]
 struct Table {
     /// Names, by number.
-    jobs: Vec<Arc<str>>,
+    jobs: BTreeMap<u32, Arc<str>>,
+    /// The number of the next one.
+    next_job: u32,
     /// In order of peers.
     rows: Vec<RankRange>,
     /// Of processes of other worlds.
@@ -122,7 +127,8 @@ impl Processes {
             ranks: 0..size,
         };
         Arc::new(Self(RwLock::new(Table {
-            jobs: vec![job.into()],
+            jobs: BTreeMap::from([(0, job.into())]),
+            next_job: 1,
             rows: vec![row],
             called: BTreeMap::new(),
         })))
@@ -135,18 +141,43 @@ impl Processes {
     /// The job of this name, which may be a new one.
     pub fn job(&self, name: &str) -> Job {
         let mut table = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        let at = table.jobs.iter().position(|known| &**known == name);
-        let at = at.unwrap_or_else(|| {
-            table.jobs.push(name.into());
-            table.jobs.len() - 1
-        });
-        Job(at as u32)
+        let known = table.jobs.iter().find(|(_, known)| &***known == name);
+        if let Some((&number, _)) = known {
+            return Job(number);
+        }
+        let number = table.next_job;
+        table.next_job += 1;
+        table.jobs.insert(number, name.into());
+        Job(number)
+    }
+
+    /// Nobody of this job is talked to any more: its processes are nobody from now on.
+    pub fn forget(&self, job: Job) {
+        let mut table = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        if job == Job::OWN || table.jobs.remove(&job.0).is_none() {
+            return;
+        }
+        let Table { rows, called, .. } = &mut *table;
+        let mut kept: Vec<RankRange> = Vec::with_capacity(rows.len());
+        for mut row in std::mem::take(rows) {
+            if row.job == job {
+                for peer in row.first.and_following(row.count()) {
+                    called.remove(&peer);
+                }
+                (row.job, row.ranks) = (Job::NONE, 0..row.count());
+            }
+            match kept.last_mut() {
+                Some(last) if last.job == Job::NONE && row.job == Job::NONE => last.ranks.end += row.count(),
+                _ => kept.push(row),
+            }
+        }
+        *rows = kept;
     }
 
     /// Takes in processes of a job; the first of them. The others follow in order of rank.
     pub fn take_in(&self, job: Job, ranks: Range<u32>) -> Result<Peer, NotTaken> {
         let mut table = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        if job.0 as usize >= table.jobs.len() {
+        if !table.jobs.contains_key(&job.0) {
             return Err(NotTaken::UnknownJob);
         }
         let meets = |row: &RankRange| row.job == job && row.ranks.start < ranks.end && ranks.start < row.ranks.end;
@@ -172,7 +203,7 @@ impl Processes {
     /// Who this is; `None`: nobody.
     pub fn process(&self, peer: Peer) -> Option<Process> {
         let table = self.table();
-        let row = table.row_of(peer)?;
+        let row = table.row_of(peer).filter(|row| row.job != Job::NONE)?;
         Some(Process {
             job: row.job,
             rank: Rank(row.ranks.start + peer.index_from(row.first) as u32),
@@ -202,7 +233,7 @@ impl Processes {
 
     /// Name of a job.
     pub fn job_name(&self, job: Job) -> Option<Arc<str>> {
-        self.table().jobs.get(job.0 as usize).cloned()
+        self.table().jobs.get(&job.0).cloned()
     }
 
     /// People call a process this.
@@ -227,6 +258,7 @@ impl Processes {
                 let name = self.job_name(job);
                 format!("rank {rank} of the job {}", name.as_deref().unwrap_or("?"))
             }
+            None if peer < self.table().next() => "a process that this one is connected with no more".to_owned(),
             None => "a process of no job".to_owned(),
         }
     }
@@ -282,6 +314,49 @@ mod tests {
         for nobody in [Peer::new(6), Peer::NONE] {
             assert_eq!(all.process(nobody), None);
         }
+    }
+
+    #[test]
+    fn jobs_that_come_and_go_leave_nothing_behind() {
+        let all = Processes::of("home", 3);
+        let meet = |name: &str| {
+            let job = all.job(name);
+            let first = all.take_in(job, 0..2).unwrap();
+            let place = "host lab-2 of site lab".into();
+            all.call(first.plus(1), Called { rank: 9, place });
+            (job, first)
+        };
+        let (stays, there) = meet("stays");
+        for round in 0..1000 {
+            let (job, first) = meet(&format!("visit {round}"));
+            assert_eq!(first, Peer::new(5 + 2 * round), "no number is given twice");
+            all.forget(job);
+            assert_eq!((all.process(first), all.called(first.plus(1))), (None, None));
+            assert_eq!(all.peer(process(job, 0)), None);
+            assert_eq!(all.name(first), "a process that this one is connected with no more");
+        }
+        let table = all.table();
+        assert_eq!((table.jobs.len(), table.rows.len(), table.called.len()), (2, 3, 1));
+        drop(table);
+        assert_eq!(all.process(there), Some(process(stays, 0)));
+        all.forget(stays);
+        all.forget(Job::OWN);
+        assert_eq!(
+            (all.table().rows.len(), all.count()),
+            (2, 2005),
+            "what is beside each other is one"
+        );
+        assert_eq!(
+            all.process(Peer::new(2)),
+            Some(process(Job::OWN, 2)),
+            "the own job stays"
+        );
+        let again = all.job("stays");
+        assert_eq!(
+            all.take_in(again, 0..2),
+            Ok(Peer::new(2005)),
+            "whoever is met again is new"
+        );
     }
 
     #[test]

@@ -3,12 +3,14 @@
 //!
 //! Most processes of a large job never exchange a message. Before they do, nothing tells them apart but how they are
 //! reached, how far away they are and whose contexts they name. Peers that agree in all that are of one kind: a byte
-//! each. What concerns one peer alone stands in pages, which are made when the first of their peers is written to.
+//! each. What concerns one peer alone stands in pages, which are made when the first of their peers is written to, and go
+//! when all of their peers have left.
 
 use std::ops::{Index, IndexMut};
 
 use isthmus_protocol::credit::Account;
 use isthmus_transport::Peer;
+use rustc_hash::FxHashMap;
 
 /// Peers of a page.
 const PAGE: usize = 32;
@@ -198,6 +200,8 @@ pub(crate) struct Peers {
     /// What is known of peers at first.
     first: Vec<PeerState>,
     pages: Vec<Option<Page>>,
+    /// Of each page some of whose peers have left, and not all: which have, a bit each.
+    left: FxHashMap<usize, u32>,
 }
 
 impl Peers {
@@ -221,12 +225,41 @@ impl Peers {
 
     /// The kind of such a peer, which may be a new one; `None`: there are more kinds than a byte tells apart.
     fn kind(&mut self, known: Acquaintance) -> Option<u8> {
-        let at = self.first.iter().position(|state| known.is_of(state));
+        self.kind_of(|state| known.is_of(state) && !state.lost, || known.state())
+    }
+
+    fn kind_of(&mut self, is_it: impl Fn(&PeerState) -> bool, make: impl FnOnce() -> PeerState) -> Option<u8> {
+        let at = self.first.iter().position(is_it);
         let at = u8::try_from(at.unwrap_or(self.first.len())).ok()?;
         if usize::from(at) == self.first.len() {
-            self.first.push(known.state());
+            self.first.push(make());
         }
         Some(at)
+    }
+
+    /// A peer that is lost has left for good: nothing is known of it but that. The page goes with its last one.
+    pub(crate) fn leave(&mut self, peer: Peer) {
+        let (place, known) = (peer.index(), self[peer]);
+        let has_left = self.first[usize::from(self.kinds[place])].lost;
+        if has_left || !known.lost || known.queued || known.offered > 0 {
+            return;
+        }
+        let last = Acquaintance::new(known.route, known.level, known.world);
+        let mut gone = last.state();
+        gone.lost = true;
+        let Some(kind) = self.kind_of(|state| state.lost && last.is_of(state), || gone) else {
+            return;
+        };
+        self.kinds[place] = kind;
+        if let Some(page) = &mut self.pages[place / PAGE] {
+            page[place % PAGE] = gone;
+        }
+        let left = self.left.entry(place / PAGE).or_default();
+        *left |= 1 << (place % PAGE);
+        if *left == u32::MAX {
+            self.left.remove(&(place / PAGE));
+            self.pages[place / PAGE] = None;
+        }
     }
 
     /// What is known of a peer; `None`: it is not there.
@@ -238,7 +271,9 @@ impl Peers {
     /// The page with this place, which is made if it is not there.
     #[inline]
     fn page(&mut self, place: usize) -> &mut [PeerState; PAGE] {
-        let Self { kinds, first, pages } = self;
+        let Self {
+            kinds, first, pages, ..
+        } = self;
         match &mut pages[place / PAGE] {
             Some(page) => page,
             none => none.insert(make(kinds, first, place / PAGE)),
@@ -318,6 +353,34 @@ mod tests {
         peers[Peer::new(0)].lost = true;
         peers.meet(known(7));
         assert_eq!((all(&peers), peers[Peer::new(1)].lost), (vec![0, 7], false));
+    }
+
+    #[test]
+    fn those_who_have_left_take_a_byte_each() {
+        let mut peers = Peers::default();
+        peers.meet(known(0));
+        for _ in 0..1000 {
+            peers.meet(known(0));
+            let peer = Peer::new(peers.len() as u32 - 1);
+            peers[peer].offer();
+            peers[peer].is_lost_now();
+            peers.leave(peer);
+            assert!(peers[peer].lost && peers[peer].offered == 1, "it is not done with yet");
+            peers[peer].end_offer();
+            peers.leave(peer);
+            peers.leave(peer);
+            assert!(peers[peer].lost && peers[peer].offered == 0 && peers[peer].route == 1);
+        }
+        assert_eq!(
+            (peers.first.len(), peers.pages.iter().flatten().count()),
+            (2, 2),
+            "of the first and the last"
+        );
+        assert_eq!(peers.left.len(), 2);
+        peers.leave(Peer::new(0));
+        assert!(!peers[Peer::new(0)].lost, "whoever is not lost has not left");
+        peers.meet(known(0));
+        assert!(!peers[Peer::new(1001)].lost, "who comes next is none of them");
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use isthmus_protocol::matching::Context;
 use isthmus_transport::{Job, Peer, Process};
+use rustc_hash::FxHashSet;
 
 use crate::base::parcels::Parcels;
 use crate::base::work::Work;
@@ -183,17 +184,29 @@ impl State {
     }
 }
 
-/// Peers of the transport with this number.
-pub(crate) fn served_by(state: &State, number: u8) -> Vec<Peer> {
-    let serves = |peer: &Peer| state.peers[*peer].route() == number && !state.peers[*peer].own();
-    Peer::first(state.peers.len() as u32).filter(serves).collect()
+/// These were lost by no accident, or nobody has anything to do with them any more: nobody is asked about them for ever.
+pub(crate) fn forget_losses(state: &mut State, peers: &[Peer]) {
+    let known = |state: &State, peer: &Peer| state.reasons.contains_key(peer);
+    let gone: FxHashSet<Peer> = peers.iter().copied().filter(|peer| known(state, peer)).collect();
+    if gone.is_empty() {
+        return;
+    }
+    state.reasons.retain(|peer, _| !gone.contains(peer));
+    // What is acknowledged are the first so many of them.
+    let is_gone = |lost: &&Peer| gone.contains(*lost);
+    for (_, count) in state.acknowledged.values_mut() {
+        let first = state.losses.get(..*count).unwrap_or(&state.losses);
+        *count -= first.iter().filter(is_gone).count();
+    }
+    state.losses.retain(|lost| !gone.contains(lost));
 }
 
-/// These were lost by no accident: nobody is asked about them for ever.
-pub(crate) fn forget_losses(state: &mut State, peers: &[Peer]) {
-    for peer in peers {
-        state.reasons.remove(peer);
-    }
+/// Nobody has anything to do with these lost peers any more, and nothing is kept of them.
+pub(crate) fn forget(state: &mut State, peers: &[Peer]) {
+    forget_losses(state, peers);
+    let known = state.peers.len();
+    let peers = peers.iter().filter(|peer| peer.index() < known);
+    peers.for_each(|&peer| state.peers.leave(peer));
 }
 
 /// Whether the job goes on when it loses processes: a lost peer is an error that a program may live with then.
@@ -267,6 +280,7 @@ fn lose(state: &mut State, peer: Peer, reason: Arc<str>) {
     }
     state.partners.retain(|(of, _), _| *of != peer);
     state.placing.remove(&peer);
+    state.ways.remove(&peer);
     state.calls.lose(peer.number());
     state.unanswered.lose(peer);
     let requests = &state.requests;

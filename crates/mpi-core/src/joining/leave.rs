@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use isthmus_engine::{Members, Request, close_transport, drop_transport, losses, retire_transport};
+use isthmus_engine::{Job, Members, Peer, Request, close_transport, drop_transport, forget, losses, retire_transport};
 use rustc_hash::FxHashSet;
 
 use crate::comm::{Comm, joined};
@@ -39,7 +39,7 @@ pub fn stay_connected(comm: &Comm) {
 /// After MPI_Comm_disconnect has freed a communicator: closes the connections of meetings of which nothing is left.
 pub fn part(world: &World) {
     while let Some(meeting) = take(world, |meeting| meeting.bonds.is_empty()) {
-        close(world, meeting.take_ways());
+        close(world, &meeting);
     }
 }
 
@@ -51,7 +51,7 @@ pub(super) fn part_from_lost(world: &World) {
     let own = world.id();
     let is_over = |meeting: &Meeting| meeting.has_lost_others(own, &lost);
     while let Some(meeting) = take(world, is_over) {
-        retire(world, &meeting.take_ways());
+        retire(world, &meeting.take_ways(), meeting.newcomers());
     }
     let kept: Vec<Arc<Meeting>> = world.abroad().meetings.all().clone();
     for meeting in kept.iter().filter(|meeting| is_over(meeting)) {
@@ -77,23 +77,27 @@ pub fn is_alone(world: &World) -> bool {
     world.abroad().meetings.all().is_empty()
 }
 
-fn close(world: &World, ways: Ways) {
+fn close(world: &World, meeting: &Meeting) {
+    let ways = meeting.take_ways();
     let until = Instant::now() + FAREWELL;
     for way in ways.all() {
         world
             .engine()
             .wait(|engine| (close_transport(engine, way) || Instant::now() >= until).then_some(()));
     }
-    retire(world, &ways);
+    retire(world, &ways, meeting.newcomers());
 }
 
-/// The transports leave.
-pub(super) fn retire(world: &World, ways: &Ways) {
+/// The transports leave, and nothing is kept of the processes that they have reached, of this job.
+pub(super) fn retire(world: &World, ways: &Ways, (job, peers): (Job, &[Peer])) {
     for way in ways.all() {
         // Its thread may wait for the engine when it ends.
         let gone = retire_transport(&mut world.engine().lock(), way, REASON);
         drop(gone);
     }
+    let mut engine = world.engine().lock();
+    forget(&mut engine, peers);
+    engine.core.processes().forget(job);
 }
 
 /// A meeting that has come to nothing.
@@ -103,7 +107,7 @@ pub(super) fn undo(world: &World, meeting: &Arc<Meeting>) {
         .meetings
         .all()
         .retain(|other| !Arc::ptr_eq(other, meeting));
-    retire(world, &meeting.take_ways());
+    retire(world, &meeting.take_ways(), meeting.newcomers());
 }
 
 /// Before MPI_Finalize, which is collective over all connected processes: waits for all that this one is still

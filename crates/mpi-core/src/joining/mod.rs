@@ -391,52 +391,65 @@ fn begin(
         return Err(refused("the meeting has an invalid name".to_owned()));
     };
     let known = world.abroad().meetings.known(world.id(), world.size(), joint);
-    let mut started = Started::default();
     let job = world
         .engine()
         .lock()
         .core
         .processes()
         .job(&format!("met as {}", &terms.name[..16]));
+    let mut started = Started::default();
+    let failed = |why: Verdict, ways: &Ways| {
+        leave::retire(world, ways, (job, &[]));
+        why
+    };
     if known.peers.iter().any(Option::is_none) {
-        let Some(certificate) = terms.certificates.get(joint.me as usize) else {
-            return Err(refused("there is no certificate for it".to_owned()));
-        };
-        let is_new: Vec<bool> = known.peers.iter().map(Option::is_none).collect();
-        if let Some((reacher, why)) = reacher(world).zip(joint.apart(&is_new)) {
-            reacher.apart(&why);
-        }
-        let (reaches, me) = (joint.reaches.clone(), joint.me);
-        let start = Start {
-            engine: world.engine(),
-            job,
-            name: &terms.name,
-            me,
-            places: joint.table.clone(),
-            entries: joint.members.iter().map(|member| member.entry.clone()).collect(),
-            gates: joint.members.iter().map(|member| member.gate.clone()).collect(),
-            memories: joint.members.iter().map(|member| member.memory.clone()).collect(),
-            reach: Arc::new(move |rank| is_new.get(rank as usize)?.then(|| reaches.between(me, rank))),
-            area: joint.topology.clone(),
-            secret: terms.secret,
-            certificate,
-            authority: &terms.authority,
-        };
-        started = prepared.start(start).map_err(|hindrance| match hindrance {
-            Hindrance::Memory(why) => Verdict::Apart(why),
-            Hindrance::Other(why) => refused(why),
+        started = start(world, joint, terms, (job, &known.peers), prepared).map_err(|hindrance| {
+            let why = match hindrance {
+                Hindrance::Memory(why) => Verdict::Apart(why),
+                Hindrance::Other(why) => refused(why),
+            };
+            failed(why, &Ways::default())
         })?;
     }
-    match take_in(world, joint, job, &known.peers, &started.ways) {
-        Ok(peers) => Ok(world
-            .abroad()
-            .meetings
-            .add(Meeting::new(id, joint, block, peers, started, known.through))),
-        Err(error) => {
-            leave::retire(world, &started.ways);
-            Err(refused(error.to_string()))
-        }
+    let peers = take_in(world, joint, job, &known.peers, &started.ways)
+        .map_err(|error| failed(refused(error.to_string()), &started.ways))?;
+    let new = known.peers.iter().zip(&peers).filter(|(known, _)| known.is_none());
+    let newcomers = (job, new.map(|(_, &peer)| peer).collect());
+    let meeting = Meeting::new(id, joint, block, peers, newcomers, started, known.through);
+    Ok(world.abroad().meetings.add(meeting))
+}
+
+/// Starts what reaches those members that are new here: those of this job. `known`: by place, who is not.
+fn start(
+    world: &World,
+    joint: &Joint,
+    terms: &Terms,
+    (job, known): (isthmus_engine::Job, &[Option<Peer>]),
+    prepared: Box<dyn Prepared>,
+) -> std::result::Result<Started, Hindrance> {
+    let Some(certificate) = terms.certificates.get(joint.me as usize) else {
+        return Err(Hindrance::Other("there is no certificate for it".to_owned()));
+    };
+    let is_new: Vec<bool> = known.iter().map(Option::is_none).collect();
+    if let Some((reacher, why)) = reacher(world).zip(joint.apart(&is_new)) {
+        reacher.apart(&why);
     }
+    let (reaches, me) = (joint.reaches.clone(), joint.me);
+    prepared.start(Start {
+        engine: world.engine(),
+        job,
+        name: &terms.name,
+        me,
+        places: joint.table.clone(),
+        entries: joint.members.iter().map(|member| member.entry.clone()).collect(),
+        gates: joint.members.iter().map(|member| member.gate.clone()).collect(),
+        memories: joint.members.iter().map(|member| member.memory.clone()).collect(),
+        reach: Arc::new(move |rank| is_new.get(rank as usize)?.then(|| reaches.between(me, rank))),
+        area: joint.topology.clone(),
+        secret: terms.secret,
+        certificate,
+        authority: &terms.authority,
+    })
 }
 
 /// The peers of all members: those that are known, and those that are taken in now.

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use isthmus_datatype::Representation;
-use isthmus_engine::Peer;
+use isthmus_engine::{Job, Peer};
 use isthmus_topology::Topology;
 use isthmus_wire::joining::Name;
 use isthmus_wire::place::PlaceTable;
@@ -48,6 +48,8 @@ pub(crate) struct Meeting {
     places: FxHashMap<Peer, u32>,
     /// By place, how members represent data; empty if all do as this process.
     representations: Vec<Representation>,
+    /// What its members are for this process that it did not know before: their job, and who they are.
+    newcomers: (Job, Vec<Peer>),
     /// Its transports, until they leave.
     ways: Mutex<Ways>,
     /// What its transports need.
@@ -67,6 +69,7 @@ impl Meeting {
         joint: &Joint,
         block: Block,
         peers: Vec<Peer>,
+        newcomers: (Job, Vec<Peer>),
         started: Started,
         through: Vec<Arc<Self>>,
     ) -> Self {
@@ -82,6 +85,7 @@ impl Meeting {
             table: joint.table.clone(),
             areas: joint.areas(),
             representations: joint.representations.clone(),
+            newcomers,
             ways: Mutex::new(started.ways),
             _held: started.held,
             shown: OnceLock::new(),
@@ -99,6 +103,11 @@ impl Meeting {
     /// Own place among them.
     pub(crate) fn me(&self) -> u32 {
         self.me
+    }
+
+    /// The job of those of its members that this process did not know before, and who they are.
+    pub(crate) fn newcomers(&self) -> (Job, &[Peer]) {
+        (self.newcomers.0, &self.newcomers.1)
     }
 
     /// Its transports, which leave.
