@@ -129,6 +129,20 @@ static void by_oneself(int rank, int size)
     OK(MPI_Close_port(port));
 }
 
+/* Whether such a descriptor joins; if not, the error is one of the argument, with these words. */
+static int joins(int fd, const char *words)
+{
+    char text[MPI_MAX_ERROR_STRING];
+    int error, class, length;
+    MPI_Comm inter;
+    if ((error = MPI_Comm_join(fd, &inter)) == MPI_SUCCESS)
+        return 1;
+    OK(MPI_Error_class(error, &class));
+    OK(MPI_Error_string(error, text, &length));
+    CHECK(class == MPI_ERR_ARG && strstr(text, words));
+    return 0;
+}
+
 /* Two processes that have a socket. */
 static void by_socket(int rank)
 {
@@ -151,7 +165,20 @@ static void by_socket(int rank)
         fd = first;
     }
     CHECK(fd >= 0);
+    /* One of them begins a message that it has to pack, which the other one needs before it joins. */
+    enum { PIECES = 1 << 20 };
+    static char data[8 * PIECES];
+    MPI_Datatype pieces;
+    MPI_Request request = MPI_REQUEST_NULL;
+    OK(MPI_Type_vector(PIECES, 4, 8, MPI_CHAR, &pieces));
+    OK(MPI_Type_commit(&pieces));
+    if (rank == 0)
+        OK(MPI_Isend(data, 1, pieces, 1, 5, MPI_COMM_WORLD, &request));
+    else
+        OK(MPI_Recv(data, 1, pieces, 0, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
     OK(MPI_Comm_join(fd, &inter));
+    OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+    OK(MPI_Type_free(&pieces));
     OK(MPI_Sendrecv(&rank, 1, MPI_INT, 0, 0, &value, 1, MPI_INT, 0, 0, inter, MPI_STATUS_IGNORE));
     CHECK(value == 1 - rank);
     OK(MPI_Comm_disconnect(&inter));
@@ -159,6 +186,14 @@ static void by_socket(int rank)
     CHECK(write(fd, &rank, sizeof rank) == sizeof rank);
     CHECK(read(fd, &value, sizeof value) == sizeof value && value == 1 - rank);
     close(fd);
+    /* No stream: a pipe, datagrams, and one whose other end is closed. */
+    int none[2];
+    OK(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN));
+    CHECK(pipe(none) == 0 && !joins(none[0], "non-socket"));
+    CHECK(socketpair(AF_UNIX, SOCK_DGRAM, 0, none) == 0 && !joins(none[0], "datagrams"));
+    CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, none) == 0 && write(none[1], &rank, sizeof rank) == sizeof rank);
+    CHECK(shutdown(none[1], SHUT_WR) == 0 && !joins(none[0], "the other end has closed it"));
+    OK(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL));
 }
 
 static void read_port(const char *from, char *port)

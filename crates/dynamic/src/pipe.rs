@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! How two leaders talk over a first contact, while their processes make progress.
 
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use isthmus_abi::constants as abi;
@@ -42,25 +43,27 @@ impl<'w> Rests<'w> {
     }
 
     pub(crate) fn briefly(&mut self) {
-        self.nap(None, NAP);
+        self.nap(None::<(&Contact, PollFlags)>, NAP);
     }
 
     /// Less and less often: what comes over the connection ends the rest.
-    pub(crate) fn on(&mut self, contact: &Contact) {
-        self.nap(Some(contact), NAP * (1 << (self.naps / NAPS).min(DOUBLINGS)));
+    pub(crate) fn on(&mut self, contact: &impl AsFd) {
+        self.until(contact, PollFlags::IN);
+    }
+
+    /// The same until something else can be done with it.
+    pub(crate) fn until(&mut self, stream: &impl AsFd, can: PollFlags) {
+        self.nap(Some((stream, can)), NAP * (1 << (self.naps / NAPS).min(DOUBLINGS)));
         self.naps = self.naps.saturating_add(1);
     }
 
-    fn nap(&mut self, on: Option<&Contact>, long: Duration) {
+    fn nap(&mut self, on: Option<(&impl AsFd, PollFlags)>, long: Duration) {
         self.looking.look();
         let nap = Timespec {
             tv_sec: 0,
             tv_nsec: long.subsec_nanos().into(),
         };
-        let mut polled: Vec<PollFd<'_>> = on
-            .map(|contact| PollFd::new(contact, PollFlags::IN))
-            .into_iter()
-            .collect();
+        let mut polled: Vec<PollFd<'_>> = on.map(|(stream, can)| PollFd::new(stream, can)).into_iter().collect();
         // After an error it looks again.
         let _ = poll(&mut polled, Some(&nap));
     }

@@ -139,7 +139,7 @@ fn make(
     })
 }
 
-/// A stream over the socket of the program, and whether calls on it wait: they do until this is dropped.
+/// A stream over the socket of the program, and whether calls on it wait: they do not until this is dropped.
 struct Socket {
     stream: UnixStream,
     flags: OFlags,
@@ -160,7 +160,7 @@ impl Socket {
             stream: UnixStream::from(own),
             flags,
         };
-        let waits = rustix::fs::fcntl_setfl(&socket.stream, flags - OFlags::NONBLOCK);
+        let waits = rustix::fs::fcntl_setfl(&socket.stream, flags | OFlags::NONBLOCK);
         waits.map_err(|error| bad(&error.to_string()))?;
         Ok(socket)
     }
