@@ -123,19 +123,23 @@ impl Spawn<'_> {
     fn place(&self, wishes: &Wishes<'_>) -> Result<&Subjob, Refusal> {
         let place = match (wishes.site, wishes.host) {
             (None, None) => Some(&self.places[self.own]),
-            (Some(site), None) => self
-                .places
-                .iter()
-                .find(|p| p.subjob.site == site || p.subjob.lan == site),
+            (Some(site), None) => self.places.iter().find(|p| p.is_at(site)),
             (site, Some(host)) => {
-                let fits = |p: &&SpawnHost<'_>| site.is_none_or(|site| p.subjob.site == site || p.subjob.lan == site);
+                let fits = |p: &&SpawnHost<'_>| site.is_none_or(|site| p.is_at(site));
                 let own = std::iter::once(&self.places[self.own]);
                 // This machine first: several parts of a job may be on one.
                 own.chain(self.places).filter(fits).find(|p| p.is_called(host))
             }
         };
         let Some(place) = place else {
-            let wanted = wishes.host.or(wishes.site).unwrap_or_default();
+            let is_there = |site: &&str| self.places.iter().any(|p| p.is_at(site));
+            let (host, site) = (wishes.host.unwrap_or_default(), wishes.site);
+            if let Some(site) = site.filter(|site| !host.is_empty() && is_there(site)) {
+                return Err(refused(format!(
+                    "'{host}' (host) is not a machine of site '{site}' (isthmus_site): name one of both"
+                )));
+            }
+            let wanted = site.unwrap_or(host);
             let known: Vec<String> = self.places.iter().map(|p| format!("'{}'", p.subjob.site)).collect();
             return Err(refused(format!(
                 "'{wanted}' is not a machine of this job, whose sites are {}; ISTHMUS_SPAWN_SITES of its launcher names others \
@@ -240,6 +244,10 @@ fn suffix(appnum: u32) -> String {
 }
 
 impl SpawnHost<'_> {
+    fn is_at(&self, site: &str) -> bool {
+        self.subjob.site == site || self.subjob.lan == site
+    }
+
     fn is_called(&self, host: &str) -> bool {
         let short = |name: &str| name.split('.').next().unwrap_or_default().to_owned();
         let contact = self.subjob.contact.to_string();

@@ -52,12 +52,20 @@ fn parts_run_where_their_keys_say_and_else_with_who_asks() {
     ] {
         assert_eq!(sites(keys).as_deref(), Ok(site), "{keys:?}");
     }
-    for keys in [&[("host", "mars")][..], &[("isthmus_site", "home"), ("host", "l1")]] {
-        assert!(
-            sites(keys)
-                .unwrap_err()
-                .contains("is not a machine of this job, whose sites are 'home', 'lab'")
-        );
+    let elsewhere = "is not a machine of this job, whose sites are 'home', 'lab'";
+    for (keys, why) in [
+        (&[("host", "mars")][..], format!("'mars' {elsewhere}")),
+        (
+            &[("isthmus_site", "mars"), ("host", "home")],
+            format!("'mars' {elsewhere}"),
+        ),
+        (
+            &[("isthmus_site", "home"), ("host", "l1")],
+            "'l1' (host) is not a machine of site 'home' (isthmus_site)".to_owned(),
+        ),
+    ] {
+        let refusal = sites(keys).unwrap_err();
+        assert!(refusal.contains(&why), "{keys:?}: {refusal}");
     }
     let other = sites(&[("isthmus_scheduler", "slurm")]).unwrap_err();
     assert!(other.contains("no scheduler that the job knows"), "{other}");
