@@ -22,15 +22,15 @@ done
 for how in any agreement shrink revoke job; do
     service="survivors-$$-$how" left=2 first=137
     [ $how = job ] && left=4 first=0
-    timeout -k 5 100 isthmus run --on-loss go-on -n 4 ./survivors $how "$service" serve </dev/null >out 2>err &
+    timeout -k 5 100 isthmus run --name "$service" --on-loss go-on -n 4 ./survivors $how "$service" serve </dev/null >out 2>err &
     job=$!
     timeout -k 5 100 isthmus run --on-loss go-on --trace visit.json -n 3 ./survivors $how "$service" visit </dev/null >out.visit 2>err.visit
     status=$?
     wait $job
     [ $? = $first ] && [ $status = 137 ] || fail "$how, two launchers: exit status $status: $(cat out err out.visit err.visit)"
     [ "$(cat out out.visit | grep -c "is left, one of $left\$")" = $left ] || fail "$how, two launchers: not $left are left: $(cat out err out.visit err.visit)"
-    # Whom the visitors have met is in their trace, and that they are lost.
-    grep '"cat":"connection"' visit.json | grep -q 'connected with 4 processes at home' || fail "$how: the trace knows no connection"
+    # Whom the visitors have met is in their trace, by the name of that job, and that they are lost.
+    grep '"cat":"connection"' visit.json | grep -q "connected with 4 processes of job $service at home" || fail "$how: the trace knows no connection"
     grep '"cat":"loss"' visit.json | grep -q "lost: rank . (site 'home') was killed by signal 9" || fail "$how: the trace knows no loss"
 done
 

@@ -117,6 +117,7 @@ impl World {
     pub(crate) fn message(&self, index: u32) -> Message {
         Message::World(Box::new(isthmus_wire::boot::World {
             job: self.job.clone(),
+            title: self.commit.title.clone(),
             rank: self.first_rank + index,
             places: self.commit.places.clone(),
             links: self.commit.links.clone(),

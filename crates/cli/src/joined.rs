@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 /// Most lines.
 const MOST: usize = 16;
 
-/// A line each: `connected: ranks 0-1 with 2 processes at lab (n1)`.
+/// A line each: `connected: ranks 0-1 with 2 processes of job tank at lab (n1)`.
 pub(crate) fn lines(all: &[Joined]) -> Vec<String> {
     let line = |joined: &Joined| {
         let with: Vec<String> = joined.with.iter().map(group).collect();
@@ -24,12 +24,17 @@ pub(crate) fn lines(all: &[Joined]) -> Vec<String> {
 
 fn group(group: &Group) -> String {
     let (site, host) = (isthmus_reach::plain(&group.site), isthmus_reach::plain(&group.host));
-    format!("{} at {site} ({host})", counted(group.processes, "process"))
+    let of = match group.job.as_str() {
+        "" => String::new(),
+        job => format!(" of job {}", isthmus_reach::plain(job)),
+    };
+    format!("{}{of} at {site} ({host})", counted(group.processes, "process"))
 }
 
 /// The same as JSON.
 pub(crate) fn json(all: &[Joined]) -> Vec<Value> {
-    let group = |group: &Group| json!({"site": group.site, "host": group.host, "processes": group.processes});
+    let group =
+        |group: &Group| json!({"job": group.job, "site": group.site, "host": group.host, "processes": group.processes});
     all.iter()
         .map(|joined| json!({"ranks": joined.ranks, "with": joined.with.iter().map(group).collect::<Vec<_>>()}))
         .collect()
@@ -42,6 +47,7 @@ pub(crate) fn read(value: &Value) -> Vec<Joined> {
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
     let group = |value: &Value| Group {
         world: [0; 16],
+        job: text(&value["job"]),
         site: text(&value["site"]),
         host: text(&value["host"]),
         processes: number(&value["processes"]).unwrap_or(0),
@@ -59,19 +65,20 @@ mod tests {
 
     #[test]
     fn who_is_connected_with_whom_is_a_line() {
-        let group = |site: &str, processes| Group {
+        let group = |job: &str, site: &str, processes| Group {
             world: [1; 16],
+            job: job.into(),
             site: site.into(),
             host: "n1".into(),
             processes,
         };
         let joined = Joined {
             ranks: vec![0, 1],
-            with: vec![group("lab", 2), group("ho\u{1b}me", 1)],
+            with: vec![group("tank", "lab", 2), group("", "ho\u{1b}me", 1)],
         };
         let said = lines(std::slice::from_ref(&joined));
         assert!(
-            said[0].starts_with("connected: ranks 0-1 with 2 processes at lab (n1), 1 process at ho"),
+            said[0].starts_with("connected: ranks 0-1 with 2 processes of job tank at lab (n1), 1 process at ho"),
             "{said:?}"
         );
         assert!(!said[0].contains('\u{1b}'), "what others say moves no cursor: {said:?}");

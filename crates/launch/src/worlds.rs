@@ -84,9 +84,10 @@ pub(crate) struct World {
     pub(crate) notice: Option<String>,
 }
 
-/// The world of a job all of whose processes have arrived; `name`: what it is called, `hosts`: where its agents are.
+/// The world of a job all of whose processes have arrived; `name`: what it is called, `title`: what people call the job,
+/// `hosts`: where its agents are.
 pub(crate) fn world(
-    name: &str,
+    (name, title): (&str, &str),
     job: &Job,
     mut machines: Vec<Machine>,
     hosts: &[String],
@@ -107,6 +108,7 @@ pub(crate) fn world(
             .map(|a| credentials.certificate(first_rank + a.index, a));
         commits.push(Commit {
             name: name.to_owned(),
+            title: title.to_owned(),
             subjob,
             secret: credentials.secret,
             authority: authority.clone(),

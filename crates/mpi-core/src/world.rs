@@ -51,6 +51,8 @@ pub struct World {
     has_native: bool,
     pub(super) choices: Choices,
     id: [u8; 16],
+    /// What people call its job; empty: it has no launcher.
+    title: String,
     abroad: Abroad,
     /// Communicators that can be revoked.
     pub(crate) revocable: Arc<Revocable>,
@@ -88,6 +90,7 @@ impl World {
             has_native,
             choices: Choices::default(),
             id: [0; 16],
+            title: String::new(),
             abroad: Abroad::default(),
             revocable,
             asker: OnceLock::new(),
@@ -99,6 +102,17 @@ impl World {
     #[must_use]
     pub fn with_id(self, id: [u8; 16]) -> Self {
         Self { id, ..self }
+    }
+
+    /// The same world, whose job people call this.
+    #[must_use]
+    pub fn with_title(self, title: String) -> Self {
+        Self { title, ..self }
+    }
+
+    /// What people call its job; empty: it has no launcher.
+    pub(crate) fn title(&self) -> &str {
+        &self.title
     }
 
     /// The name that no other world has.

@@ -35,18 +35,19 @@
 use crate::chosen::Chosen;
 use crate::codec::{DecodeError, Reader, Writer};
 use crate::gateway::Paths;
+use crate::joined::MAX_TEXT;
 use crate::links::{Measured, Table};
 use crate::place::{PlaceTable, Representation, read_vendor, write_vendor};
 use crate::question::{Answer, Question};
 pub use crate::reason::MAX_REASON;
-use crate::reason::{cut, read_reason};
+use crate::reason::{cut, cut_to, read_name_for_people, read_reason};
 use crate::shared;
 use crate::time::Time;
 use crate::usage::Usage;
 use crate::waiting::Waiting;
 
 /// Version of this protocol. The agent refuses a process with another one.
-pub const VERSION: u32 = 17;
+pub const VERSION: u32 = 18;
 
 /// Code of an `Abort` that answers a hello: this process is not let in, and the job goes on.
 pub const NOT_LET_IN: i32 = i32::MIN;
@@ -140,6 +141,8 @@ pub struct Hello {
 pub struct World {
     /// Name of the job, unique among the user's jobs.
     pub job: String,
+    /// What people call it, at most [`MAX_TEXT`](crate::joined::MAX_TEXT) bytes.
+    pub title: String,
     /// Rank in MPI_COMM_WORLD.
     pub rank: u32,
     /// Everybody's place.
@@ -379,7 +382,7 @@ impl Message {
             }
             Self::World(m) => {
                 let mut w = Writer::new(2);
-                w.text(&m.job).u32(m.rank);
+                w.text(&m.job).text(cut_to(&m.title, MAX_TEXT)).u32(m.rank);
                 m.places.write(&mut w);
                 m.links.write(&mut w);
                 w.text(&m.shared_memory).text(&m.node_directory);
@@ -457,6 +460,7 @@ impl Message {
             }),
             2 => Self::World(Box::new(World {
                 job: r.text("job")?,
+                title: read_name_for_people(&mut r, "title", MAX_TEXT)?,
                 rank: r.u32("rank")?,
                 places: PlaceTable::read(&mut r)?,
                 links: Table::read(&mut r)?,

@@ -27,7 +27,7 @@
 //! | `Offer` | 1 | hash 32, size u64, name text |
 //! | `Chunk` | 2 | bytes |
 //! | `Start` | 3 | job text, subjob u32, first u32, count u32, of u32, programs \[section ([`Section`])\], environment \[text text\], directory text, fallback u8, below text, reach u8 (0 node, 1 site, 2 wide, 3 gateway), input u8 (0 none, 1 one, 2 all), index u32, stdin text, stdout text, stderr text, silence u32, allocated u8 and then an allocation ([`Allocation`]), vendor text, files text, shared \[text\] |
-//! | `Commit` | 4 | name text, subjob u32, secret 32, authority bytes, certificates \[bytes\], places, links, paths |
+//! | `Commit` | 4 | name text, title text, subjob u32, secret 32, authority bytes, certificates \[bytes\], places, links, paths |
 //! | `Input` | 5 | bytes (none: end of input) |
 //! | `OutputCredit` | 6 | bytes u32 |
 //! | `Dismiss` | 7 | |
@@ -103,7 +103,7 @@ pub use to_agent::{Commit, ToAgent};
 use crate::codec::{DecodeError, Reader, Writer};
 
 /// Version of this protocol. The coordinator stages its own `isthmus`, so both ends normally agree.
-pub const VERSION: u32 = 22;
+pub const VERSION: u32 = 23;
 
 /// Bytes of output of processes that an agent may have sent and the coordinator not yet printed.
 pub const OUTPUT_WINDOW: u32 = 1 << 20;

@@ -3,15 +3,15 @@
 //!
 //! | | fields |
 //! |---|---|
-//! | group | world 16 bytes, site text, host text, processes u32 |
+//! | group | world 16 bytes, job text, site text, host text, processes u32 |
 //! | joined | \[rank u32\], \[group\] |
 
 use crate::codec::{DecodeError, Reader, Writer};
-use crate::reason::{cut_to, read_for_people};
+use crate::reason::{cut_to, read_name_for_people};
 
 /// Most groups that are told of.
 pub const MAX_GROUPS: usize = 64;
-/// Longest name of a site or host, bytes; longer ones are cut.
+/// Longest name of a job, site or host, bytes; longer ones are cut.
 pub const MAX_TEXT: usize = 255;
 
 /// Processes of one world on one host.
@@ -19,6 +19,8 @@ pub const MAX_TEXT: usize = 255;
 pub struct Group {
     /// Their MPI_COMM_WORLD.
     pub world: [u8; 16],
+    /// What their job is called; empty: it has no launcher.
+    pub job: String,
     /// Their site, as their own job calls it.
     pub site: String,
     /// Their host, as it calls itself.
@@ -39,13 +41,16 @@ pub struct Joined {
 impl Group {
     pub(crate) fn write(&self, w: &mut Writer) {
         w.fixed(&self.world);
-        w.text(cut_to(&self.site, MAX_TEXT)).text(cut_to(&self.host, MAX_TEXT));
+        for name in [&self.job, &self.site, &self.host] {
+            w.text(cut_to(name, MAX_TEXT));
+        }
         w.u32(self.processes);
     }
 
     fn read(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
         Ok(Self {
             world: r.fixed("world")?,
+            job: name(r, "job")?,
             site: name(r, "site")?,
             host: name(r, "host")?,
             processes: r.u32("processes")?,
@@ -54,7 +59,7 @@ impl Group {
 }
 
 fn name(r: &mut Reader<'_>, field: &'static str) -> Result<String, DecodeError> {
-    read_for_people(r, field, MAX_TEXT)
+    read_name_for_people(r, field, MAX_TEXT)
 }
 
 /// Groups, as many as there may be.
@@ -89,6 +94,7 @@ impl Joined {
 pub(crate) fn sample() -> Group {
     Group {
         world: [3; 16],
+        job: "tank".into(),
         site: "lab".into(),
         host: "n1".into(),
         processes: 4,

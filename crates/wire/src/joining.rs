@@ -11,7 +11,7 @@
 //!
 //! ```text
 //!  Offer    refusal: text | leader: u32 | used blocks: 128 bytes | members
-//!  member   world: 16 bytes | rank: u32 | subjob: u32 | node: u32 | site, area, host: text | machine: 32 bytes
+//!  member   world: 16 bytes | rank: u32 | subjob: u32 | node: u32 | job, site, area, host: text | machine: 32 bytes
 //!           | processors: u32 | representation: 8 bytes | vendor: u8 | addresses: list of text | port: u16
 //!           | signing request: bytes | meetings: list of 16 bytes | u8, and perhaps an entry ([`crate::entry`])
 //!           | u8, and perhaps a gate ([`crate::gate`]) | u8, and perhaps memory
@@ -25,8 +25,9 @@
 use crate::codec::{DecodeError, MAX_MESSAGE, Reader, Writer};
 use crate::entry::Entry;
 use crate::gate::Gate;
+use crate::joined;
 use crate::place::Representation;
-use crate::reason::{cut_to, read_for_people};
+use crate::reason::{cut_to, read_for_people, read_name_for_people};
 
 /// Blocks of numbers of contexts that communicators over several jobs have.
 pub const BLOCKS: usize = 1024;
@@ -80,6 +81,8 @@ pub struct Member {
     pub subjob: u32,
     /// Its node, as its world numbers them.
     pub node: u32,
+    /// What its job is called, for people; empty: it has no launcher.
+    pub job: String,
     /// Name of the machine.
     pub site: String,
     /// Local area of the machine, as its job names it.
@@ -200,6 +203,7 @@ impl Member {
     fn write(&self, w: &mut Writer) {
         fixed(w, &self.name.world);
         w.u32(self.name.rank).u32(self.subjob).u32(self.node);
+        w.text(cut_to(&self.job, joined::MAX_TEXT));
         w.text(shortened(&self.site))
             .text(shortened(&self.area))
             .text(shortened(&self.host));
@@ -234,6 +238,7 @@ impl Member {
             },
             subjob: r.u32("subjob")?,
             node: r.u32("node")?,
+            job: read_name_for_people(r, "job", joined::MAX_TEXT)?,
             site: text(r, "site")?,
             area: text(r, "area")?,
             host: text(r, "host")?,
@@ -408,6 +413,7 @@ pub fn sample() -> Offer {
         name: Name { world: [7; 16], rank },
         subjob: 1,
         node: 2,
+        job: "tank".into(),
         site: "lab".into(),
         area: "lab".into(),
         host: "lab-1".into(),

@@ -17,6 +17,15 @@ pub(crate) fn read_for_people(r: &mut Reader<'_>, field: &'static str, most: usi
     Ok(read_up_to(r, field, most)?.replace(is_obeyed, "?"))
 }
 
+/// The same of a name, which is one line.
+pub(crate) fn read_name_for_people(
+    r: &mut Reader<'_>,
+    field: &'static str,
+    most: usize,
+) -> Result<String, DecodeError> {
+    Ok(read_up_to(r, field, most)?.replace(char::is_control, "?"))
+}
+
 /// A text of so many bytes at most, which is how long [`cut_to`] leaves it.
 pub(crate) fn read_up_to(r: &mut Reader<'_>, field: &'static str, most: usize) -> Result<String, DecodeError> {
     let text = r.text(field)?;
@@ -57,5 +66,9 @@ mod tests {
         assert_eq!(r.u8("kind"), Ok(0));
         let read = read_reason(&mut r).expect("a text");
         assert_eq!(read, "lab?[2J?1m??: gone\n\tat 3");
+        let mut r = Reader::new(&body);
+        assert_eq!(r.u8("kind"), Ok(0));
+        let read = read_name_for_people(&mut r, "name", 64).expect("a text");
+        assert_eq!(read, "lab?[2J?1m??: gone??at 3", "a name is one line");
     }
 }

@@ -4,6 +4,7 @@
 use super::{Coordinator, losing, spawning};
 use crate::console::Print;
 use crate::events::JobEvent;
+use crate::session::Session;
 use crate::worlds::{self, World};
 use isthmus_job::catalogue::Catalogue;
 use isthmus_job::coallocation::Action;
@@ -133,7 +134,17 @@ impl Coordinator {
         };
         let connects = self.job.spans_nodes() || sites.iter().any(|&site| site >= self.shared.planned);
         let (name, credentials) = self.worlds.prepare(&self.name, connects)?;
-        worlds::world(&name, &job, machines, &hosts, credentials, &self.link_options, &paths)
+        let chosen = self.session.as_ref().and_then(Session::chosen_name);
+        let title = chosen.unwrap_or_else(|| self.name.strip_prefix("isthmus-").unwrap_or(&self.name));
+        worlds::world(
+            (&name, title),
+            &job,
+            machines,
+            &hosts,
+            credentials,
+            &self.link_options,
+            &paths,
+        )
     }
 
     fn drop_site(&mut self, site: usize, problem: &str) {

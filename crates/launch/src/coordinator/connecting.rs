@@ -38,11 +38,17 @@ fn trace(job: &Coordinator, (site, index): Process, what: &str, with: &[Group]) 
         let processes = if group.processes == 1 { "process" } else { "processes" };
         let Group {
             processes: count,
+            job: other,
             site,
             host,
             ..
         } = group;
-        let text = format!("{what} {count} {processes} at {site} ({host})");
+        let of = if other.is_empty() {
+            String::new()
+        } else {
+            format!(" of job {other}")
+        };
+        let text = format!("{what} {count} {processes}{of} at {site} ({host})");
         job.printer.print(Print::Became(rank, "connection", text));
     }
 }

@@ -80,6 +80,7 @@ mod tests {
     fn a_meeting_is_kept_as_long_as_somebody_is_in_it() {
         let group = Group {
             world: [1; 16],
+            job: "tank".into(),
             site: "lab".into(),
             host: "n1".into(),
             processes: 2,

@@ -534,6 +534,7 @@ fn member(world: &World, contact: Contact) -> Member {
         name: name(world),
         subjob: place.subjob,
         node: place.node,
+        job: world.title().to_owned(),
         site: subjob.name.clone(),
         area: subjob.lan.clone(),
         host: node.host.clone(),

@@ -80,6 +80,7 @@ impl Joint {
                 Some(at) => all[at].processes += 1,
                 None if all.len() < MAX_GROUPS => all.push(Met {
                     world,
+                    job: member.job.clone(),
                     site: site.clone(),
                     host: host.clone(),
                     processes: 1,

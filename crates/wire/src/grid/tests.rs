@@ -77,6 +77,7 @@ fn messages_to_an_agent_survive_the_wire() {
     };
     let commit = Commit {
         name: "j.1".into(),
+        title: "tank".into(),
         subjob: 1,
         secret: [7; 32],
         authority: vec![1],
@@ -246,6 +247,7 @@ fn messages_from_an_agent_survive_the_wire() {
 fn every_truncation_is_refused() {
     let whole = ToAgent::Commit(Box::new(Commit {
         name: "j.1".into(),
+        title: "tank".into(),
         subjob: 1,
         secret: [7; 32],
         authority: vec![1],

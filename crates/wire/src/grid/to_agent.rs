@@ -5,15 +5,19 @@ use super::{Hash, Hold, LauncherEnd, Resume, Start, fixed};
 use crate::boot::Gone;
 use crate::codec::{DecodeError, Reader, Writer};
 use crate::gateway::Paths;
+use crate::joined::MAX_TEXT;
 use crate::links::Table;
 use crate::place::PlaceTable;
 use crate::question::Answer;
+use crate::reason::{cut_to, read_name_for_people};
 
 /// The world, once for all processes of a subjob.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Commit {
     /// Name of the world: that of the job for its first one.
     pub name: String,
+    /// What people call the job, at most [`MAX_TEXT`](crate::joined::MAX_TEXT) bytes.
+    pub title: String,
     /// Place of the agent's subjob among those of [`Self::places`].
     pub subjob: u32,
     /// Secret of the job.
@@ -217,7 +221,7 @@ impl ToAgent {
 
 impl Commit {
     fn write(&self, w: &mut Writer) {
-        w.text(&self.name);
+        w.text(&self.name).text(cut_to(&self.title, MAX_TEXT));
         fixed(w.u32(self.subjob), &self.secret).bytes(&self.authority);
         w.list(&self.certificates, |w, c| {
             w.bytes(c);
@@ -230,6 +234,7 @@ impl Commit {
     fn read(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
         Ok(Self {
             name: r.text("name")?,
+            title: read_name_for_people(r, "title", MAX_TEXT)?,
             subjob: r.u32("subjob")?,
             secret: r.fixed("secret")?,
             authority: r.bytes("authority")?,
