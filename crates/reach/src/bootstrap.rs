@@ -10,7 +10,7 @@
 //!    |  becomes the agent                         |
 //! ```
 //! The binary is kept as `isthmus-<hash>` in the user's cache, written under another name, compared with
-//! its hash and renamed.
+//! its hash and given its name. One that another job has put there meanwhile stays: it runs, and has to find itself.
 
 use crate::failure::{Failure, plain};
 use isthmus_stage::content::hex;
@@ -63,8 +63,8 @@ const SCRIPT: &str = r#"
     if test "${s%% *}" = HASH; then :; else echo "ISTHMUS fail the binary arrived damaged"; exit 1; fi;
     chmod 700 "$t"; test -x "$t" || { echo "ISTHMUS fail no program may be run in $d, its file system is mounted noexec"; exit 1; };
     set -f; e="$("$t" --version 2>&1)" || { echo "ISTHMUS unfit $(getconf GNU_LIBC_VERSION 2>/dev/null):" $e; exit 1; };
-    mv -f "$t" "$f" || { echo "ISTHMUS fail cannot create $f"; exit 1; };
-    trap - EXIT HUP INT TERM; echo "ISTHMUS have $m"; umask "$u"; exec "$f" VERB
+    ln "$t" "$f" 2>/dev/null || test -x "$f" || mv -f "$t" "$f" || { echo "ISTHMUS fail cannot create $f"; exit 1; };
+    rm -f "$t"; trap - EXIT HUP INT TERM; echo "ISTHMUS have $m"; umask "$u"; exec "$f" VERB
 "#;
 
 /// The end of what a site printed that is no answer.
@@ -286,6 +286,30 @@ mod tests {
             .permissions()
             .mode();
         assert_eq!(mode & 0o777, 0o700);
+        std::fs::remove_dir_all(&home).unwrap();
+    }
+
+    #[test]
+    fn one_that_another_job_has_put_there_meanwhile_stays() {
+        use std::os::unix::fs::MetadataExt;
+        let home = std::env::temp_dir().join(format!("isthmus-bootstrap-late-{}", std::process::id()));
+        std::fs::create_dir_all(&home).unwrap();
+        // The other job comes when this one tries whether the binary runs.
+        let binary =
+            "#!/bin/sh\ntest \"$1\" != --version || { cp \"$0\" \"${0%.*}\"; cp -l \"${0%.*}\" \"$HOME/other\"; }\n";
+        std::fs::write(home.join("binary"), binary).unwrap();
+        let (hash, _) = isthmus_stage::content::sha256(&home.join("binary")).unwrap();
+        let done = std::process::Command::new("sh")
+            .args(["-c", &command(&hash, binary.len() as u64, "agent", &[])])
+            .env("HOME", &home)
+            .env_remove("XDG_CACHE_HOME")
+            .stdin(std::fs::File::open(home.join("binary")).unwrap())
+            .output()
+            .unwrap();
+        assert!(done.status.success(), "{done:?}");
+        let names = std::fs::read_dir(home.join(".cache/isthmus")).unwrap();
+        let files: Vec<u64> = names.map(|entry| entry.unwrap().metadata().unwrap().ino()).collect();
+        assert_eq!(files, [std::fs::metadata(home.join("other")).unwrap().ino()]);
         std::fs::remove_dir_all(&home).unwrap();
     }
 

@@ -125,7 +125,11 @@ impl Arriving {
             self.file.sync_data()?;
             fs::rename(&self.part, &self.target)
         };
-        put().map_err(failed("write", &self.target))
+        match put() {
+            // Another process was copying the same file, and has put it there.
+            Err(error) if error.kind() == io::ErrorKind::NotFound && same(&self.target, &self.manifest) => Ok(()),
+            done => done.map_err(failed("write", &self.target)),
+        }
     }
 }
 
@@ -245,6 +249,20 @@ mod tests {
                 .contains("circular link")
         );
         assert!(walk(top.path(), false).is_ok());
+    }
+
+    #[test]
+    fn a_file_arrives_twice_at_once() {
+        let top = tempfile::tempdir().unwrap();
+        let target = top.path().join("data");
+        let manifest = content::manifest(&mut &b"content"[..]).unwrap();
+        let begin = || Arriving::open(manifest.clone(), &target).unwrap().unwrap();
+        let both = [begin(), begin()];
+        for mut one in both {
+            one.write(0, b"content").unwrap();
+            one.finish(false).unwrap();
+        }
+        assert_eq!(fs::read(&target).unwrap(), b"content");
     }
 
     #[test]

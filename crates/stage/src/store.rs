@@ -5,7 +5,9 @@
 //!  <cache>/isthmus/files/<hash in hexadecimal>/<name>   complete, verified, read-only, executable by the user
 //!  <cache>/isthmus/files/<hash>/.lease                  locked by whoever uses it; its age is that of the last use
 //!  <cache>/isthmus/files/.partial-<hash>                pieces of it, which are verified again before they count
-//!  <cache>/isthmus/files/.incoming-<process>-<number>   being received as a stream; renamed when verified
+//!  <cache>/isthmus/files/.receiving-<hash>              locked by those who receive pieces of it
+//!  <cache>/isthmus/files/.incoming-<number>             being received as a stream; renamed when verified
+//!  <cache>/isthmus/files/.removed-<number>              being removed
 //!  <cache>/isthmus/limit                                most bytes of all this, when it is not the usual one
 //! ```
 //! The cache directory is readable by its user only. A file appears under its name at once and complete. Before a file
@@ -21,21 +23,25 @@ pub use partial::Partial;
 
 use crate::content::{Hasher, MAX_FILE, hex, unhex};
 use crate::error::failed;
+use crate::guarded;
 use crate::words;
 use isthmus_wire::grid::Hash;
 use isthmus_wire::service::Placed;
 use lease::{LEASE, is_locked};
-use rustix::fs::{FlockOperation, flock};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Most bytes of a file name.
 const MAX_NAME: usize = 255;
+/// So often a directory is made anew that others remove.
+const ATTEMPTS: u32 = 100;
+/// How names of files that arrive as streams begin.
+const INCOMING: &str = ".incoming-";
+
 /// A cache. What it has given away cannot be removed from it as long as it lives.
 #[derive(Clone, Debug)]
 pub struct Store {
@@ -47,7 +53,8 @@ pub struct Store {
 #[derive(Debug)]
 pub struct Incoming {
     store: Store,
-    file: fs::File,
+    /// None once it is complete.
+    file: Option<fs::File>,
     temporary: PathBuf,
     name: String,
     hash: Hash,
@@ -85,16 +92,18 @@ impl Store {
                 return Ok(None);
             }
         }
-        self.lease(hash)?;
         // It may have been removed before it was leased.
-        Ok(here(&path).then_some(path))
+        Ok((self.lease(hash)? && here(&path)).then_some(path))
     }
 
     /// Keeps the file at this path, if it is one of the cache.
     pub fn keep(&self, path: &Path) -> Result<(), StageError> {
         let directory = path.parent().filter(|d| d.parent() == Some(&self.files()));
         let hash = directory.and_then(|d| unhex(d.file_name()?.to_str()?));
-        hash.map_or(Ok(()), |hash| self.lease(&hash))
+        match hash {
+            Some(hash) if !self.lease(&hash)? => Err(failed("find", path)(io::ErrorKind::NotFound.into())),
+            _ => Ok(()),
+        }
     }
 
     fn same_content(&self, hash: &Hash) -> Option<PathBuf> {
@@ -110,10 +119,7 @@ impl Store {
         }
         self.path(&hash, name)?;
         self.make_room(size)?;
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let temporary = self.files().join(format!(".incoming-{}-{number}", std::process::id()));
-        let _ = fs::remove_file(&temporary);
+        let temporary = self.unique(INCOMING)?;
         let file = fs::OpenOptions::new()
             .write(true)
             .create_new(true)
@@ -122,7 +128,7 @@ impl Store {
             .map_err(failed("create", &temporary))?;
         Ok(Incoming {
             store: self.clone(),
-            file,
+            file: Some(file),
             temporary,
             name: name.to_owned(),
             hash,
@@ -140,26 +146,37 @@ impl Store {
         Ok(self.files().join(hex(hash)).join(words::path(name)))
     }
 
-    /// Keeps others from removing a file, and notes that it is used.
-    fn lease(&self, hash: &Hash) -> Result<(), StageError> {
+    /// A name that nobody else has, on other nodes that see the cache either.
+    fn unique(&self, prefix: &str) -> Result<PathBuf, StageError> {
+        let number = guarded::random::<16>().map_err(failed("name a file in", &self.cache))?;
+        Ok(self.files().join(format!("{prefix}{}", hex(&number))))
+    }
+
+    /// Keeps others from removing a file, and notes that it is used. False: it has no directory, or somebody removes it.
+    fn lease(&self, hash: &Hash) -> Result<bool, StageError> {
         let path = self.files().join(hex(hash)).join(LEASE);
-        let open = || {
-            let file = fs::OpenOptions::new()
-                .write(true)
-                .create(true)
-                .truncate(true)
-                .mode(0o600)
-                .open(&path)?;
-            flock(&file, FlockOperation::LockShared)?;
-            file.set_modified(std::time::SystemTime::now())?;
-            Ok(file)
+        let file = match lease::share(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            file => file.map_err(failed("lease", &path))?,
         };
-        let file = open().map_err(failed("lease", &path))?;
+        file.set_modified(std::time::SystemTime::now())
+            .map_err(failed("lease", &path))?;
         self.leases
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .insert(*hash, file);
-        Ok(())
+        Ok(true)
+    }
+
+    /// The same for one that need not be here yet: others may be removing what was here of the same content.
+    fn lease_anew(&self, hash: &Hash, directory: &Path) -> Result<(), StageError> {
+        for _ in 0..ATTEMPTS {
+            make_directory(directory).map_err(failed("create", directory))?;
+            if self.lease(hash)? {
+                return Ok(());
+            }
+        }
+        Err(failed("lease", directory)(io::ErrorKind::NotFound.into()))
     }
 
     /// Gives up the hold on a file.
@@ -167,12 +184,16 @@ impl Store {
         self.leases.lock().unwrap_or_else(PoisonError::into_inner).remove(hash);
     }
 
-    /// Puts a complete and verified file under its name.
-    fn adopt(&self, temporary: &Path, hash: &Hash, name: &str) -> Result<PathBuf, StageError> {
+    /// Puts a complete and verified file under its name, unless another one has come before it.
+    fn adopt(&self, temporary: &Path, hash: &Hash, name: &str, size: u64) -> Result<PathBuf, StageError> {
         let target = self.path(hash, name)?;
         let directory = target.parent().unwrap_or(&target);
-        make_directory(directory).map_err(failed("create", directory))?;
-        self.lease(hash)?;
+        self.lease_anew(hash, directory)?;
+        // Whoever runs the one that is there keeps it under its name.
+        if let Some(there) = self.find(hash, name, size)? {
+            let _ = fs::remove_file(temporary);
+            return Ok(there);
+        }
         let put = || {
             // Nobody changes it from here; programs that try are told.
             fs::set_permissions(temporary, fs::Permissions::from_mode(0o500))?;
@@ -202,7 +223,9 @@ impl Store {
         // What a job uses stays where it is.
         self.release(hash);
         let used = is_locked(&self.files().join(hex(hash)).join(LEASE));
-        self.lease(hash)?;
+        if !self.lease(hash)? {
+            return Err(failed("find", &source)(io::ErrorKind::NotFound.into()));
+        }
         let copy = || fs::copy(&source, &part).map(|_| ());
         let done = if used || keep {
             copy()
@@ -257,7 +280,8 @@ impl Incoming {
             return Err(StageError::TooLong);
         }
         self.hasher.update(bytes);
-        self.file.write_all(bytes).map_err(failed("write", &self.temporary))
+        let file = self.file.as_mut().ok_or(StageError::TooLong)?;
+        file.write_all(bytes).map_err(failed("write", &self.temporary))
     }
 
     /// Verifies the content and puts the file under its name.
@@ -266,7 +290,9 @@ impl Incoming {
         if !self.is_complete() || manifest.hash != self.hash {
             return Err(StageError::Corrupt);
         }
-        self.store.adopt(&self.temporary, &self.hash, &self.name)
+        // A program that is open for writing cannot be run, and others may run it as soon as it has its name.
+        self.file = None;
+        self.store.adopt(&self.temporary, &self.hash, &self.name, self.size)
     }
 }
 

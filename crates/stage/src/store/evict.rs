@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the cache holds, its limit, and what is removed to keep it.
 
-use super::Store;
-use super::lease::{LEASE, is_locked, open_lease};
+use super::lease::{self, LEASE, is_locked};
+use super::{INCOMING, Store};
 use crate::content::{hex, unhex};
 use crate::error::{StageError, failed};
 use isthmus_wire::grid::Hash;
-use rustix::fs::{FlockOperation, flock};
 use std::fs;
-use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
@@ -19,6 +17,8 @@ pub const USUAL_LIMIT: u64 = 50 << 30;
 const ABANDONED: Duration = Duration::from_secs(7 * 86_400);
 /// Space that is left on the disk for others.
 const RESERVE: u64 = 64 << 20;
+/// How names of directories that are being removed begin.
+const REMOVED: &str = ".removed-";
 
 /// A file that the cache holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -104,6 +104,7 @@ impl Store {
     /// Removes what was used longest ago until no more than `limit` bytes are left, or only what is in use. How many
     /// bytes went.
     fn shrink(&self, limit: u64) -> u64 {
+        self.sweep();
         let held = self.list();
         let before: u64 = held.iter().map(|h| h.size).sum();
         let mut total = before;
@@ -147,15 +148,29 @@ impl Store {
     /// Removes a file unless somebody uses it.
     pub(super) fn remove_unused(&self, hash: &Hash) -> bool {
         let directory = self.files().join(hex(hash));
-        let partial = self.files().join(format!(".partial-{}", hex(hash)));
-        let gone = fs::remove_file(partial).is_ok();
-        let remove = || -> io::Result<()> {
-            // Without the lease nobody who begins to use it now finds it.
-            let lease = open_lease(&directory.join(LEASE))?;
-            flock(&lease, FlockOperation::NonBlockingLockExclusive)?;
-            fs::remove_dir_all(&directory)
+        let gone = self.remove_partial(hash);
+        let remove = || -> Result<(), StageError> {
+            let lease = directory.join(LEASE);
+            let _alone = lease::alone(&lease).map_err(failed("lease", &lease))?;
+            // It goes at once and whole: who comes now makes a directory anew, and who waits for the lease sees that.
+            let removed = self.unique(REMOVED)?;
+            fs::rename(&directory, &removed).map_err(failed("rename to", &removed))?;
+            fs::remove_dir_all(&removed).map_err(failed("remove", &removed))
         };
         remove().is_ok() || gone
+    }
+
+    /// Removes what killed processes have left.
+    fn sweep(&self) {
+        for entry in fs::read_dir(self.files()).into_iter().flatten().flatten() {
+            let name = entry.file_name();
+            let name = name.to_str().unwrap_or_default();
+            if name.starts_with(REMOVED) {
+                let _ = fs::remove_dir_all(entry.path());
+            } else if name.starts_with(INCOMING) && entry.metadata().is_ok_and(|m| age(&m) > ABANDONED) {
+                let _ = fs::remove_file(entry.path());
+            }
+        }
     }
 }
 

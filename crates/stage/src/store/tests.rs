@@ -164,3 +164,87 @@ fn a_delivered_file_leaves_the_cache() {
     assert!(store.list().is_empty());
     assert!(store.deliver(&placed([1; 32]), &target, false).is_err());
 }
+
+#[test]
+fn several_receive_the_same_file_at_once() {
+    let cache = scratch();
+    let store = || Store::open(cache.path()).unwrap();
+    let (first, second, third) = (store(), store(), store());
+    let begin = |store: &Store, name| store.receive_pieces(sum(b"content"), name).unwrap();
+    let mut one = begin(&first, "prog");
+    let mut two = begin(&second, "prog");
+    let mut three = begin(&third, "other");
+    assert_eq!(store().clear(), 0, "what arrives is in use");
+    let writing = fs::File::open(
+        cache
+            .path()
+            .join(format!("files/.partial-{}", hex(&sum(b"content").hash))),
+    )
+    .unwrap();
+    one.write(0, b"content").unwrap();
+    two.write(0, b"content").unwrap();
+    let path = one.finish().unwrap();
+    assert!(
+        !lease::is_at(&writing, &path),
+        "a program cannot be run that others have open for writing"
+    );
+    assert_eq!(two.finish().unwrap(), path);
+    three.write(0, b"content").unwrap();
+    let other = three.finish().unwrap();
+    assert_eq!(other.file_name().unwrap(), "other");
+    for path in [path, other] {
+        assert_eq!(fs::read(path).unwrap(), b"content");
+    }
+    let left = fs::read_dir(cache.path().join("files")).unwrap().count();
+    assert_eq!(left, 1, "nothing stays beside the file");
+}
+
+#[test]
+fn a_file_that_arrives_again_does_not_take_the_place_of_the_one_that_runs() {
+    let cache = scratch();
+    let store = Store::open(cache.path()).unwrap();
+    let mut late = store.receive(sum(b"content").hash, "prog", 7).unwrap();
+    late.write(b"content").unwrap();
+    let path = keep(&store, "prog", b"content");
+    let running = fs::File::open(&path).unwrap();
+    assert_eq!(late.finish().unwrap(), path);
+    assert!(lease::is_at(&running, &path));
+    assert_eq!(fs::read_dir(cache.path().join("files")).unwrap().count(), 1);
+}
+
+#[test]
+fn what_is_used_stays_while_others_remove_it() {
+    let cache = scratch();
+    let take = |turn: u32| {
+        let store = Store::open(cache.path()).unwrap();
+        let found = store.find(&sum(b"content").hash, "prog", 7).unwrap();
+        let path = match found {
+            Some(path) => path,
+            None if turn % 2 == 0 => keep(&store, "prog", b"content"),
+            None => {
+                let mut partial = store.receive_pieces(sum(b"content"), "prog").unwrap();
+                for piece in partial.missing() {
+                    partial.write(piece, b"content").unwrap();
+                }
+                partial.finish().unwrap()
+            }
+        };
+        assert_eq!(fs::read(path).unwrap(), b"content");
+    };
+    std::thread::scope(|scope| {
+        let users: Vec<_> = (0..3).map(|_| scope.spawn(|| (0..300).for_each(take))).collect();
+        while !users.iter().all(|user| user.is_finished()) {
+            Store::open(cache.path()).unwrap().clear();
+        }
+    });
+}
+
+#[test]
+fn what_a_killed_process_was_removing_goes() {
+    let cache = scratch();
+    let store = Store::open(cache.path()).unwrap();
+    fs::create_dir(cache.path().join("files/.removed-0")).unwrap();
+    fs::write(cache.path().join("files/.removed-0/prog"), b"content").unwrap();
+    keep(&store, "data", b"content");
+    assert!(!cache.path().join("files/.removed-0").exists());
+}
