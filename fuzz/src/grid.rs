@@ -165,6 +165,7 @@ fn letter() -> Letter {
 
 fn met() -> Question {
     let with = Group {
+        job: "tank".into(),
         world: [1; 16],
         site: "lab".to_owned(),
         host: "n1".to_owned(),
@@ -240,6 +241,7 @@ fn link() -> LinkTraffic {
 
 fn world() -> World {
     World {
+        title: "tank".into(),
         job: "job".to_owned(),
         rank: 0,
         places: places(),
@@ -393,6 +395,7 @@ pub(crate) fn to_agent_bodies() -> Vec<Vec<u8>> {
         shared: vec!["/scratch/run".to_owned(), "~/data".to_owned()],
     };
     let commit = Commit {
+        title: "tank".into(),
         name: "job".to_owned(),
         subjob: 1,
         secret: [7; 32],

@@ -195,6 +195,7 @@ pub(crate) fn control_bodies() -> Vec<Vec<u8>> {
             joined: vec![Joined {
                 ranks: vec![0, 2],
                 with: vec![Group {
+                    job: "tank".into(),
                     world: [1; 16],
                     site: "lab".to_owned(),
                     host: "n1".to_owned(),

@@ -274,7 +274,10 @@ fn what_parts_cannot_have_is_refused_by_name() {
     for (line, why) in [
         ("run --world ocean -n 1", "it does not say which part this is"),
         ("run --world ocean=3of2 -n 1", "there is no part 3 of 2"),
-        ("run --world ocean=1of2 --detach --at lab -n 1", "cannot be used together"),
+        (
+            "run --world ocean=1of2 --detach --at lab -n 1",
+            "cannot be used together",
+        ),
         (
             "join - --detach -n 1",
             "a ticket that is typed cannot be read in the background",
