@@ -11,7 +11,7 @@ use isthmus_abi::constants as abi;
 use isthmus_core::error::Result;
 use isthmus_core::fail;
 use isthmus_core::info::Info;
-use isthmus_rma::{Place, Shareable};
+use isthmus_rma::{Location, Shareable};
 
 use crate::process;
 
@@ -76,9 +76,9 @@ pub(crate) fn allocate_for_windows(size: usize, alignment: usize) -> Result<*mut
 }
 
 /// Where others of the node find these bytes, if they can.
-pub(crate) fn place(address: usize, bytes: u64) -> Option<Place> {
+pub(crate) fn location(address: usize, bytes: u64) -> Option<Location> {
     match pieces().all.range(..=address).next_back()?.1 {
-        Origin::Node(piece) => piece.place(address, bytes),
+        Origin::Node(piece) => piece.location(address, bytes),
         Origin::Allocator(_) => None,
     }
 }

@@ -20,7 +20,7 @@ use crate::hints::Hints;
 use crate::locks;
 use crate::parts::{Part, Parts};
 use crate::sent::Far;
-use crate::shareable::Place;
+use crate::shareable::Location;
 use crate::store::{ProgramMemory, Store};
 use crate::window::{Flavor, Lazy, Window};
 
@@ -34,7 +34,7 @@ pub struct Wish {
     /// Memory that the program has, if it brings it.
     pub memory: Option<WriteMemory>,
     /// Where others of the node find that, if they can map it.
-    pub place: Option<Place>,
+    pub location: Option<Location>,
     /// What the program says.
     pub hints: Info,
 }
@@ -271,9 +271,9 @@ fn provide(
         let say = |memory: &dyn SharedMemory| {
             if flavor == Flavor::Create {
                 let brought = locks::brought(locks::line(memory.words(), parts.len(), rank));
-                if let Some(place) = own.wish.place {
-                    brought.piece.store(place.number, Ordering::Relaxed);
-                    brought.skip.store(place.skip, Ordering::Relaxed);
+                if let Some(location) = own.wish.location {
+                    brought.piece.store(location.number, Ordering::Relaxed);
+                    brought.skip.store(location.skip, Ordering::Relaxed);
                 }
                 brought.begins.store(given.address() as u64, Ordering::Release);
             }

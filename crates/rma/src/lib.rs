@@ -43,6 +43,6 @@ pub use create::Wish;
 pub use data::{Piece, Sink, Source, TargetData, When};
 pub use isthmus_lock::shared::LockKind;
 pub use query::Segment;
-pub use shareable::{Place, Shareable};
+pub use shareable::{Location, Shareable};
 pub use store::ProgramMemory;
 pub use window::{Flavor, Window};

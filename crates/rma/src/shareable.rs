@@ -19,7 +19,7 @@ pub struct Shareable {
 
 /// Memory of this process, as others of the node find it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct Location {
     /// The number of what it lies in; never 0.
     pub(crate) number: u64,
     /// Bytes of that before it.
@@ -57,11 +57,11 @@ impl Shareable {
     }
 
     /// Where bytes of it lie; `None`: they are not all of it.
-    pub fn place(&self, address: usize, bytes: u64) -> Option<Place> {
+    pub fn location(&self, address: usize, bytes: u64) -> Option<Location> {
         let skip = address.checked_sub(self.address())? as u64;
         let end = skip.checked_add(bytes)?;
         let number = self.number;
-        (end <= self.memory.bytes() as u64).then_some(Place { number, skip })
+        (end <= self.memory.bytes() as u64).then_some(Location { number, skip })
     }
 
     /// Gives it back. Whoever has mapped it keeps what it has.

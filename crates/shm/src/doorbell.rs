@@ -19,19 +19,19 @@ use crate::error::ShmError;
 
 /// The pipes of the node, seen from one process.
 pub(crate) struct Doorbells {
-    place: Place,
+    pipes: Pipes,
     own: Arc<OwnedFd>,
     others: Vec<Option<OwnedFd>>,
 }
 
 /// Where pipes are.
-enum Place {
+enum Pipes {
     Directory(PathBuf),
     /// At processes, by slot.
     Processes(Vec<BellOf>),
 }
 
-impl Place {
+impl Pipes {
     fn open(&self, slot: usize) -> rustix::io::Result<OwnedFd> {
         match self {
             Self::Directory(directory) => open(&path_of(directory, slot)),
@@ -61,7 +61,7 @@ impl Doorbells {
         Self {
             own,
             others: std::iter::repeat_with(|| None).take(all.len()).collect(),
-            place: Place::Processes(all),
+            pipes: Pipes::Processes(all),
         }
     }
 
@@ -89,7 +89,7 @@ impl Doorbells {
         }
         let others = std::iter::repeat_with(|| None).take(processes).collect();
         Ok(Self {
-            place: Place::Directory(directory.to_owned()),
+            pipes: Pipes::Directory(directory.to_owned()),
             own: Arc::new(own),
             others,
         })
@@ -108,7 +108,7 @@ impl Doorbells {
     /// Wakes `slot`. An error says why it cannot be woken, now or ever.
     #[cold]
     pub(crate) fn wake(&mut self, slot: usize) -> Result<(), String> {
-        self.try_wake(slot).map_err(|e| self.place.explain(slot, e))
+        self.try_wake(slot).map_err(|e| self.pipes.explain(slot, e))
     }
 
     fn try_wake(&mut self, slot: usize) -> rustix::io::Result<()> {
@@ -124,11 +124,11 @@ impl Doorbells {
     }
 
     fn open_other(&mut self, slot: usize) -> rustix::io::Result<OwnedFd> {
-        match self.place.open(slot) {
+        match self.pipes.open(slot) {
             // Out of descriptors: those of the others can be opened again when they are needed.
             Err(Errno::MFILE | Errno::NFILE) => {
                 self.others.iter_mut().for_each(|other| *other = None);
-                self.place.open(slot)
+                self.pipes.open(slot)
             }
             other => other,
         }

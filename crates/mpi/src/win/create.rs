@@ -48,7 +48,7 @@ fn wish(size: Aint, unit: i64, hints: h::Info, base: Option<Target>) -> Result<W
         size,
         unit,
         memory: base.map(|base| base.memory(0, size as i64)),
-        place: base.and_then(|base| memory::place(base.address(), size)),
+        location: base.and_then(|base| memory::location(base.address(), size)),
         hints,
     })
 }

@@ -89,7 +89,7 @@ pub(crate) fn window(world: &'static World, (flavor, bytes): (Flavor, usize)) ->
         size: bytes as u64,
         unit: 1,
         memory: None,
-        place: None,
+        location: None,
         hints: Info::default(),
     };
     let allocate = |bytes: usize, _: usize| Ok(OwnMemory::new(0, bytes as isize).memory());
