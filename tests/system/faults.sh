@@ -57,6 +57,15 @@ for elements in 1 1000 100000; do
     done
 done
 
+# After a loss, who has the shared pointer of a file closes it and another one still asks for it; the same with a window.
+mpicc -std=c11 -D_GNU_SOURCE -O2 "$top/tests/system/faults-opened.c" -o opened || fail "mpicc faults-opened.c"
+for where in '-n 3' '--site home:2 --site other=home:1' '--site home:1 --site other=home:2'; do
+    # shellcheck disable=SC2086 # several words
+    timeout -k 5 60 isthmus run --on-loss go-on $where ./opened </dev/null >out 2>err
+    status=$?
+    went_on 2 1 137 "1 of 3 processes was lost"
+done
+
 # Threads that wait for anybody at the same time.
 mpicc -std=c11 -D_GNU_SOURCE -O2 "$top/tests/system/faults-threads.c" -o threads -lpthread || fail "mpicc faults-threads.c"
 for where in '-n 3' '--site home:1 --site other=home:2'; do

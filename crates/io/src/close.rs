@@ -11,6 +11,7 @@ use isthmus_wire::file::What;
 use crate::asking::{Ask, LEAVES};
 use crate::file::File;
 use crate::group::Last;
+use crate::processes::Processes;
 use crate::service::Service;
 
 /// A file that all have come to close.
@@ -18,6 +19,8 @@ pub struct Closing {
     file: Arc<File>,
     /// What went wrong so far, the same for all.
     outcome: Result<()>,
+    /// Not all have come: some are lost, and others may still use the file.
+    unmet: bool,
 }
 
 impl File {
@@ -33,10 +36,13 @@ impl File {
         let work = move || if acts { delete.delete_if_asked() } else { Ok(()) };
         let kept = Arc::new(AtomicBool::new(false));
         let stays_open = kept.clone();
+        let met = Arc::new(AtomicBool::new(false));
+        let have_met = met.clone();
         let outcome = self.processes.together(|post, members| {
             Box::pin(async move {
                 let come = members.come_to_close(&post, 0, stays, mine, last, work);
                 let (stays, outcome) = come.await?;
+                have_met.store(true, Ordering::Relaxed);
                 stays_open.store(stays, Ordering::Relaxed);
                 outcome.map(|()| 0)
             })
@@ -52,6 +58,7 @@ impl File {
         Ok(Closing {
             file: self.clone(),
             outcome: outcome.and(deleted),
+            unmet: !met.load(Ordering::Relaxed),
         })
     }
 }
@@ -71,10 +78,16 @@ fn not_ended() -> Error {
 }
 
 impl Closing {
-    /// Ends it. Whatever it returns the file is closed, and this process serves nobody any more.
+    /// Ends it. Whatever it returns the file is closed, and this process does nothing for others any more. Those who have
+    /// not come to close it are told so when they ask.
     pub fn end(self, service: Option<isthmus_engine::Request>) -> Result<()> {
         let processes = &self.file.processes;
-        let stopped = service.map_or(Ok(()), |service| Service::stop(processes, service));
+        let why = self.outcome.as_ref().err().filter(|_| self.unmet);
+        let why = why.map(|error| error.class);
+        let stopped = service.map_or(Ok(()), |service| Service::stop(processes, service, why));
+        if why.is_some() {
+            leave(processes);
+        }
         let outcome = self.outcome.and(stopped);
         let closed = match processes.guest() {
             Some(guest) => dismiss(&self.file, guest, outcome),
@@ -84,6 +97,22 @@ impl Closing {
         let here = self.file.here.close();
         closed.and(here)
     }
+}
+
+/// Whoever answers questions of this process hears that it asks none any more. A guest hears it in any case.
+fn leave(processes: &Processes) {
+    let (me, guest) = (processes.rank(), processes.guest());
+    let others = processes.asked().into_iter();
+    let others: Vec<u32> = others.filter(|&rank| rank != me && Some(rank) != guest).collect();
+    // Who is lost does not have to hear it.
+    _ = processes.alone(|post| {
+        Box::pin(async move {
+            for rank in others {
+                _ = post.send(rank, LEAVES, Vec::new()).sent().await;
+            }
+            Ok(0)
+        })
+    });
 }
 
 /// Each tells a guest that it has closed the file, whatever came of that. When all have, the guest closes it, deletes

@@ -48,7 +48,8 @@ pub(crate) struct Ears {
     ready: VecDeque<Inquiry>,
     /// Of a guest: ends when the one that opened the file is lost.
     first: Option<Message>,
-    /// Of a guest whose file is being closed: what those send who have not closed it. One that is lost sends nothing.
+    /// Where the file is being closed and others may still ask: what those send who have not closed it. One that is lost
+    /// sends nothing.
     leaving: Option<Vec<Message>>,
     /// Own rank: behind those for whom a guest has the file open.
     me: u32,
@@ -84,7 +85,12 @@ impl Ears {
         if let Some(first) = self.first.take() {
             first.leave();
         }
-        let others = FIRST + 1..self.me;
+        self.await_leave_of(post, (FIRST + 1..self.me).collect());
+    }
+
+    /// It goes on until these have left.
+    pub(crate) fn await_leave_of(&mut self, post: &Post, others: Vec<u32>) {
+        let others = others.into_iter();
         self.leaving = Some(others.map(|rank| post.receive(Some(rank), LEAVES, 0)).collect());
     }
 

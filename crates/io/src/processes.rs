@@ -185,8 +185,19 @@ impl Processes {
 
     /// Whether this process answers questions of others.
     pub(crate) fn is_asked(&self) -> bool {
-        let serves = self.reach[self.rank() as usize] == Reach::ForAll;
-        self.comm.size() > 1 && serves && (self.has_far() || self.rank() == self.home())
+        self.asked().contains(&self.rank())
+    }
+
+    /// Who answers questions of others.
+    pub(crate) fn asked(&self) -> Vec<u32> {
+        let (far, home) = (self.has_far(), self.home());
+        let some = self.serving().filter(|rank| far || *rank == home);
+        some.filter(|_| self.comm.size() > 1).collect()
+    }
+
+    /// All but this one that have the file open, but for a guest.
+    pub(crate) fn others(&self) -> Vec<u32> {
+        (0..self.size).filter(|rank| *rank != self.rank()).collect()
     }
 
     /// Those that use the disk in collective operations. Without a wish one for each node that reaches the file, on one

@@ -45,21 +45,26 @@ impl Service {
         }))
     }
 
-    /// Ends it: nobody asks any more.
-    pub(crate) fn stop(processes: &Processes, service: Request) -> Result<()> {
+    /// Ends it: nobody asks any more. `why`: some are lost, so others may still ask. They get an error of this class until
+    /// they have closed the file, too.
+    pub(crate) fn stop(processes: &Processes, service: Request, why: Option<i32>) -> Result<()> {
         let me = processes.rank();
         processes.alone(|post| {
             Box::pin(async move {
                 let question = Question {
                     what: What::Stop,
                     answer: 0,
-                    number: 0,
+                    number: why.and_then(|class| u64::try_from(class).ok()).unwrap_or(0),
                     payload: 0,
                 };
                 post.send(me, QUESTIONS, question.encode()).sent().await?;
                 Ok(0)
             })
         })?;
+        if why.is_some() {
+            processes.world().engine().lock().release(service);
+            return Ok(());
+        }
         processes.world().wait(service).map(drop)
     }
 
@@ -68,11 +73,21 @@ impl Service {
         let mut ears = Ears::new(post, processes.is_guest(), processes.rank());
         let mut turns = Turns::default();
         let mut closes = None;
+        let mut closed = None;
         while let Some(asked) = turns.next(&mut ears, post).await {
             let source = asked.source;
             if asked.question.what == What::Stop {
                 if source == processes.rank() {
-                    return Ok(0);
+                    let class = asked.question.number as u32;
+                    if class == 0 {
+                        return Ok(0);
+                    }
+                    // Who waits for others hears it, too.
+                    let turns = std::mem::take(&mut turns);
+                    turns.waiting.iter().for_each(|asked| refuse(post, asked, class));
+                    ears.await_leave_of(post, processes.others());
+                    closed = Some(class);
+                    continue;
                 }
                 if processes.is_guest() && source == FIRST && closes.is_none() {
                     // The others may not be so far: nobody ends it for them.
@@ -81,6 +96,10 @@ impl Service {
                 } else {
                     ears.forget(post, source, "the end of a service that is not its own");
                 }
+                continue;
+            }
+            if let Some(class) = closed {
+                refuse(post, &asked, class);
                 continue;
             }
             if turns.waits(&asked, here.is_atomic()) {
@@ -95,6 +114,9 @@ impl Service {
             let bytes = answer.encode();
             processes.count(source, bytes.len());
             post.send(source, ANSWERS | number, bytes).leave();
+        }
+        if closed.is_some() {
+            return Ok(0);
         }
         // A lock that is still held goes first.
         drop(turns);
@@ -179,6 +201,14 @@ impl Service {
             }
         }
     }
+}
+
+/// The file is closed here, and the process that asks has not closed it.
+fn refuse(post: &Post, asked: &Inquiry, class: u32) {
+    let text = "the process that reaches it has closed it, because a process that had it open is lost";
+    let number = Processes::question(asked.question.answer) as i32;
+    let answer = Answer::of_error(class, text.to_owned());
+    post.send(asked.source, ANSWERS | number, answer.encode()).leave();
 }
 
 /// A process that has the file for itself.

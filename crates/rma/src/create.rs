@@ -12,7 +12,7 @@ use isthmus_core::info::Info;
 use isthmus_core::world::World;
 use isthmus_core::{fail, members};
 use isthmus_datatype::raw::WriteMemory;
-use isthmus_engine::SharedMemory;
+use isthmus_engine::{SharedMemory, goes_on};
 
 use crate::epoch::Epoch;
 use crate::far::make::{open, take_frames};
@@ -147,6 +147,7 @@ impl Window {
         let node = of_node(program, near.as_deref());
         let far = near.clone().map(Far::new);
         let unlike = far.is_some() && take_frames(world, &comm);
+        let goes_on = goes_on(&world.engine().lock().core);
         let provided = match &far {
             None => lay_out(flavor, &said),
             Some(far) => lay_out_node(flavor, &said, far),
@@ -162,6 +163,7 @@ impl Window {
             flavor,
             parts: Parts::new(parts),
             unlike,
+            goes_on,
             shares: flavor.allocates() && matches!(store, Store::Node(..)),
             store,
             own: memory,

@@ -8,7 +8,7 @@ use isthmus_engine::Unreached;
 /// The error of an operation.
 pub(crate) fn unreached(error: &Unreached) -> Error {
     let class = match error {
-        Unreached::Gone(_) => abi::MPI_ERR_OTHER,
+        Unreached::Gone(_) => abi::MPIX_ERR_PROC_FAILED,
         Unreached::Nowhere(_) => abi::MPI_ERR_RMA_RANGE,
         Unreached::Refused(_) => abi::MPI_ERR_UNSUPPORTED_OPERATION,
     };

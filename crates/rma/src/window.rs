@@ -85,6 +85,8 @@ pub struct Window {
     pub(crate) shares: bool,
     /// Members represent data differently.
     pub(crate) unlike: bool,
+    /// The job goes on when it loses processes.
+    pub(crate) goes_on: bool,
     pub(crate) epochs: Epoch,
     pub(crate) counted: Counted,
     /// If it has members on other nodes.
@@ -227,7 +229,12 @@ impl Window {
         } else {
             format!("window \"{name}\"")
         };
-        Error::named(error.class, format!("rank {}, {window}: {error}", self.comm.rank()))
+        // A loss that this process finds itself is the same to the program as one that it is told of.
+        let class = match error.class {
+            abi::MPIX_ERR_PROC_FAILED if !self.goes_on => abi::MPI_ERR_OTHER,
+            class => class,
+        };
+        Error::named(class, format!("rank {}, {window}: {error}", self.comm.rank()))
     }
 
     /// The process that an argument names; `None`: MPI_PROC_NULL.

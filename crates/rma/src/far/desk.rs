@@ -587,7 +587,7 @@ fn refuse_late(port: &mut Port<'_>, peer: Peer, head: &Header, payload: &[u8]) {
     };
     if question != 0 {
         let failure = Failure {
-            class: abi::MPI_ERR_OTHER as u32,
+            class: abi::MPIX_ERR_PROC_FAILED as u32,
             text: "the target has freed the window, because a process of it is lost".into(),
         };
         let failed = header(What::Failed, context, question, 0);
