@@ -23,3 +23,9 @@ isthmus signal pool-$$ USR1 --site "$site" || fail "asking $site to leave"
 for i in $(seq 100); do grep -q "^4 have worked" pool.out && break; sleep 0.1; done
 grep -q "^4 have worked" pool.out || { cat pool.out; fail "workers that were asked have not left"; }
 wait $pool || { cat pool.out; fail "the pool ended badly"; }
+# A job whose processes have not begun takes none, and says why.
+timeout 100 isthmus run --name early-$$ -n 1 sleep 90 >early.out 2>&1 </dev/null & early=$!
+for i in $(seq 300); do isthmus add early-$$ -n 1 ./grow worker >added 2>&1; grep -q "there is no job" added || break; sleep 0.1; done
+grep -q "the processes of the job have not all called MPI_Init" added || { cat added early.out; fail "what is said of a job that has not begun"; }
+kill $early
+wait $early || true

@@ -43,10 +43,8 @@ pub(super) fn begin(
 /// More processes are started, as a world of their own.
 pub(super) fn start(job: &mut Coordinator, subjobs: Vec<Subjob>, counts: Vec<u32>, by: Asker) -> Result<(), Refusal> {
     allowed(job, &counts)?;
-    let sites = add(&mut job.machine, &subjobs, job.began.elapsed()).ok_or_else(|| {
-        let why = "the job is ending, or another launcher has taken it over: no processes can be added";
-        Refusal::new(Kind::NotStarted, why)
-    })?;
+    let now = job.began.elapsed();
+    let sites = add(&mut job.machine, &subjobs, now).ok_or_else(|| Refusal::new(Kind::NotStarted, why_not(job)))?;
     job.spawned += 1;
     job.board.add(subjobs.len());
     for (&site, subjob) in sites.iter().zip(subjobs) {
@@ -55,6 +53,17 @@ pub(super) fn start(job: &mut Coordinator, subjobs: Vec<Subjob>, counts: Vec<u32
     }
     job.spawning.push(Pending { sites, counts, by });
     Ok(())
+}
+
+/// Why no more can be started.
+fn why_not(job: &Coordinator) -> &'static str {
+    if job.shared.is_taken_up() {
+        "the job was taken up by another launcher: no process can be added any more"
+    } else if job.machine.is_committed() || job.leaving {
+        "the job ends: no process can be added any more"
+    } else {
+        "the processes of the job have not all called MPI_Init (isthmus ps --long): add others when they have"
+    }
 }
 
 /// Whether so many more may be started.
