@@ -152,7 +152,8 @@ impl Store {
         Ok(self.files().join(format!("{prefix}{}", hex(&number))))
     }
 
-    /// Keeps others from removing a file, and notes that it is used. False: it has no directory, or somebody removes it.
+    /// Keeps others from removing a file, and notes that it is used. False: it has no directory, or somebody removes
+    /// it.
     fn lease(&self, hash: &Hash) -> Result<bool, StageError> {
         let path = self.files().join(hex(hash)).join(LEASE);
         let file = match lease::share(&path) {

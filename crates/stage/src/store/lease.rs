@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Locks of the cache. One counts only as long as the file that is locked still has its name: whoever removes or renames
-//! what a lock stands for holds it alone, and who waited for it meanwhile has locked a file without a name.
+//! Locks of the cache. One counts only as long as the file that is locked still has its name: whoever removes or
+//! renames what a lock stands for holds it alone, and who waited for it meanwhile has locked a file without a name.
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::retry_on_intr;
