@@ -17,6 +17,7 @@
 pub mod asking;
 mod bootstrap;
 pub mod client;
+pub mod configured;
 pub mod connection;
 mod failure;
 pub mod fetch;

@@ -7,6 +7,7 @@
 
 use crate::asking::Asking;
 use crate::client::SHIELDED;
+use crate::configured;
 use crate::failure::Failure;
 use crate::masters;
 use crate::plain;
@@ -24,8 +25,6 @@ use std::time::Duration;
 use tokio::process::Command;
 use tokio::sync::{OnceCell, OwnedMutexGuard};
 
-/// How long the ssh client may take to print its configuration.
-const CONFIGURATION: Duration = Duration::from_secs(5);
 /// How long a client may take that only tells another one something.
 const TELLING: Duration = Duration::from_secs(10);
 /// Seconds for which a connection that nobody uses stays. With it the connection belongs to a process of its own, and a
@@ -142,24 +141,7 @@ impl Access {
     /// What the ssh client would do for a destination: its own configuration and the user's, as `-G` prints it. Empty
     /// for a client that is not OpenSSH.
     pub async fn configuration(&self, destination: &str) -> BTreeMap<String, String> {
-        let printing = Command::new("/bin/sh")
-            .args(["-c", r#"set -f; exec $0 "$@""#, &self.ssh, "-G", "--", destination])
-            .stdin(Stdio::null())
-            .stderr(Stdio::null())
-            .kill_on_drop(true)
-            .output();
-        let Ok(Ok(printed)) = tokio::time::timeout(CONFIGURATION, printing).await else {
-            return BTreeMap::new();
-        };
-        let text = String::from_utf8_lossy(&printed.stdout);
-        let lines = text.lines().filter_map(|line| line.split_once(' '));
-        let all: BTreeMap<String, String> = lines.map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
-        // What another client prints is no configuration.
-        if all.contains_key("hostname") && all.contains_key("port") {
-            all
-        } else {
-            BTreeMap::new()
-        }
+        configured::configuration(&self.ssh, destination).await
     }
 }
 
@@ -226,7 +208,7 @@ impl Sharing {
             if known.is_empty() {
                 return Vec::new();
             }
-            let mut options = Vec::new();
+            let mut options = configured::unobstructed(&known);
             if is("connecttimeout", "none") {
                 options.push(format!("ConnectTimeout={CONNECTING}"));
             }

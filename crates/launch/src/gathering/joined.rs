@@ -64,7 +64,10 @@ pub(super) async fn join(
     } = brings;
     let connected = match through {
         None => dial(ticket).await,
-        Some(place) => place::through(options, place, ticket).and_then(|stream| believe(stream, ticket)),
+        Some(place) => {
+            let through = place::through(options, place, ticket).await;
+            through.and_then(|stream| believe(stream, ticket))
+        }
     };
     let (mut stream, number, of) = enter(job, ticket, part.as_ref(), connected).await?;
     console.notice(&format!(

@@ -3,7 +3,7 @@
 //! other jobs, and further clients use its connection.
 
 use isthmus_reach::client::{SHIELDED, allocated};
-use isthmus_reach::plain;
+use isthmus_reach::{configured, plain};
 use isthmus_stage::content::Hasher;
 use isthmus_stage::keyring::{self, Key};
 use std::path::{Path, PathBuf};
@@ -140,7 +140,9 @@ impl Client {
             "-R",
             &forward,
         ];
-        let words = own.into_iter().chain(["--", &self.host, &script]);
+        let configured = configured::for_our_command(&self.ssh, &self.host).await;
+        let configured = configured.iter().map(String::as_str);
+        let words = own.into_iter().chain(configured).chain(["--", &self.host, &script]);
         let mut client = self.command(words).spawn().map_err(|error| error.to_string())?;
         let pipes = (client.stdin.take(), client.stdout.take(), client.stderr.take());
         let (Some(mut input), Some(output), Some(errors)) = pipes else {

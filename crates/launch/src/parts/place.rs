@@ -12,7 +12,7 @@
 
 use crate::Options;
 use isthmus_reach::client::{SHIELDED, allocated};
-use isthmus_reach::plain;
+use isthmus_reach::{configured, plain};
 use isthmus_wire::port::PortName;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -63,18 +63,9 @@ pub(crate) enum Found {
 pub(crate) async fn meet(options: &Options, place: &str, world: &str, own: &PortName) -> Result<Found, String> {
     let forward = format!("0:127.0.0.1:{}", own.port);
     let script = format!("exec sh -c '{}'", SCRIPT.replace("NAME", world));
-    let words = [
-        "-o",
-        "ExitOnForwardFailure=yes",
-        "-o",
-        "LogLevel=INFO",
-        "-R",
-        &forward,
-        "--",
-        place,
-        &script,
-    ];
-    let mut client = ssh(options, &words).spawn().map_err(|error| error.to_string())?;
+    let words = ["-o", "ExitOnForwardFailure=yes", "-o", "LogLevel=INFO", "-R", &forward];
+    let mut command = ssh(options, &words, place).await;
+    let mut client = command.arg(script).spawn().map_err(|error| error.to_string())?;
     let (Some(mut input), Some(output), Some(errors)) =
         (client.stdin.take(), client.stdout.take(), client.stderr.take())
     else {
@@ -116,13 +107,13 @@ pub(crate) async fn meet(options: &Options, place: &str, world: &str, own: &Port
 }
 
 /// A connection through the place, to the door that a ticket from there is for.
-pub(crate) fn through(
+pub(crate) async fn through(
     options: &Options,
     place: &str,
     ticket: &PortName,
 ) -> Result<impl AsyncRead + AsyncWrite + Unpin + Send + use<>, String> {
     let to = format!("127.0.0.1:{}", ticket.port);
-    let mut command = ssh(options, &["-W", &to, "--", place]);
+    let mut command = ssh(options, &["-W", &to], place).await;
     let mut client = command
         .stderr(Stdio::null())
         .spawn()
@@ -135,9 +126,9 @@ pub(crate) fn through(
     Ok(tokio::io::join(output, input))
 }
 
-/// The ssh client with these words. It ignores what a terminal sends to all that run there: parts end in order. It has
-/// a connection of its own, which no other client ends.
-fn ssh(options: &Options, words: &[&str]) -> Command {
+/// The ssh client with these words, for this place. It ignores what a terminal sends to all that run there: parts end
+/// in order. It has a connection of its own, which no other client ends.
+async fn ssh(options: &Options, words: &[&str], place: &str) -> Command {
     let mut command = Command::new("/bin/sh");
     let own = [
         "-o",
@@ -153,6 +144,8 @@ fn ssh(options: &Options, words: &[&str]) -> Command {
         .args(["-c", SHIELDED, &options.ssh, "-T"])
         .args(own)
         .args(words)
+        .args(configured::for_our_command(&options.ssh, place).await)
+        .args(["--", place])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
