@@ -7,6 +7,7 @@ use crate::successor::with_launcher;
 use clap::Args;
 use isthmus_launch::session::{Entry, LogReader};
 use isthmus_wire::control::{Edit, Reply, Request};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::json;
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -222,7 +223,26 @@ fn follow(mut entry: Entry, names: &[&str]) -> Result<Option<Entry>, String> {
         if !entry.lives {
             return Ok(Some(entry));
         }
-        std::thread::sleep(LOOK);
+        if !wait_for_reader() {
+            return Ok(None);
+        }
+    }
+}
+
+/// Waits for a moment; whether somebody still reads what is printed. A job that is silent for hours does not keep a
+/// command whose output went into `head`.
+fn wait_for_reader() -> bool {
+    let output = io::stdout();
+    // Nothing is asked for: only what is told in any case.
+    let mut ends = [PollFd::new(&output, PollFlags::empty())];
+    let look = Timespec::try_from(LOOK).ok();
+    match poll(&mut ends, look.as_ref()) {
+        Ok(0) => true,
+        Ok(_) if ends[0].revents().intersects(PollFlags::ERR | PollFlags::HUP) => false,
+        _ => {
+            std::thread::sleep(LOOK);
+            true
+        }
     }
 }
 

@@ -33,6 +33,30 @@ fn await_true(what: &str, mut is_true: impl FnMut() -> bool) {
 }
 
 #[test]
+fn whoever_follows_a_silent_job_goes_with_its_reader() {
+    let bench = Bench::new("unread");
+    bench.write(
+        "work/wait",
+        "#!/bin/sh\necho begun; while ! test -e \"$1\"; do sleep 0.05; done\n",
+        0o755,
+    );
+    let go = bench.root.join("go");
+    let name = detach(&bench, &format!("-n 1 ./wait {}", go.display()));
+    for line in [format!("logs --follow {name}"), format!("attach {name}")] {
+        let mut follower = bench.command(&line).spawn().unwrap();
+        let mut output = follower.stdout.take().unwrap();
+        let mut begun = [0; 6];
+        output.read_exact(&mut begun).unwrap();
+        assert_eq!(&begun, b"begun\n");
+        assert!(follower.try_wait().unwrap().is_none(), "{line}: it follows");
+        drop(output);
+        await_true(&format!("the end of {line}"), || follower.try_wait().unwrap().is_some());
+    }
+    std::fs::write(&go, "").unwrap();
+    assert_eq!(ask(&bench, &format!("attach {name}")).code(), Some(0));
+}
+
+#[test]
 fn a_job_in_the_background_is_followed_to_its_end() {
     let bench = Bench::new("attach");
     bench.write(
