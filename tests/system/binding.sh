@@ -41,7 +41,7 @@ is "$(said mpiexec -n 2 --map-by ppr:1:core:pe=1 --report-bindings)" "$first $se
 is "$(said isthmus run --site "home:2,map_by=core,map_each=2" --report-bindings)" "$first $first " "two on a core, by options of the site"
 refused "have room for $count" mpiexec -n $((count + 1)) --map-by ppr:1:core
 refused "user:0,1', which Isthmus does not support" mpiexec -n 2 --bind-to user:0,1
-refused "known only there" mpiexec -host a,b --map-by ppr:1:socket
+refused "not known here" mpiexec -host a,b --map-by ppr:1:socket
 # More processes than cores, and nobody has said that each has one of its own.
 timeout -k 5 60 mpiexec -n $((count + 1)) --map-by core true || fail "more processes than cores"
 is "$(said isthmus run --site "home:2,bind_to=core" --report-bindings)" "$first $second " "bound by an option of the site"
