@@ -310,6 +310,32 @@ static void told_at_the_end(void)
     verify(__LINE__, "MPI_Win_unlock", code, MPI_ERR_RMA_RANGE, "rank");
 }
 
+/* The request of an operation that is not over is neither freed nor cancelled (section 12.3.5), and the window's error handler hears of it.
+   The target is not reached by memory, and keeps its lock. */
+static void kept_requests(void)
+{
+    long got = -1;
+    if (together || way == DYNAMIC)
+        return;
+    if (rank == 0)
+        OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, win));
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    if (rank == size - 1) {
+        OK(MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, win));
+        OK(MPI_Rget(&got, 1, MPI_LONG, 0, 1, 1, MPI_LONG, win, &request));
+        WRONG(MPI_ERR_REQUEST, "operation on a window", MPI_Request_free(&request));
+        WRONG(MPI_ERR_REQUEST, "cancelled", MPI_Cancel(&request));
+    }
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    if (rank == 0)
+        OK(MPI_Win_unlock(0, win));
+    if (rank == size - 1) {
+        OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+        CHECK(got == 1);
+        OK(MPI_Win_unlock(0, win));
+    }
+}
+
 /* Attaching, asking for memory, attributes. */
 static void memory_of_it(void)
 {
@@ -458,6 +484,7 @@ int main(int argc, char **argv)
         }
         outside_of_the_group();
         told_at_the_end();
+        kept_requests();
         verify_memory();
         if (way == DYNAMIC)
             OK(MPI_Win_detach(win, memory));

@@ -171,14 +171,14 @@ fn ready(handle: h::Request, partitions: impl Iterator<Item = c_int> + Clone) ->
 
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_Pready(partition: c_int, request: h::Request) -> c_int {
-    call_on("MPI_Pready", request::comm_of(request), || {
+    call_on("MPI_Pready", request::whose(request), || {
         ready(request, std::iter::once(partition))
     })
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_Pready_range(low: c_int, high: c_int, request: h::Request) -> c_int {
-    call_on("MPI_Pready_range", request::comm_of(request), || {
+    call_on("MPI_Pready_range", request::whose(request), || {
         if low > high {
             fail!(
                 abi::MPI_ERR_ARG,
@@ -192,7 +192,7 @@ extern "C" fn isthmus_MPI_Pready_range(low: c_int, high: c_int, request: h::Requ
 
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_Pready_list(length: c_int, partitions: In<c_int>, request: h::Request) -> c_int {
-    call_on("MPI_Pready_list", request::comm_of(request), || {
+    call_on("MPI_Pready_list", request::whose(request), || {
         let list = partitions.slice("array_of_partitions", count("length", length)? as usize)?;
         ready(request, list.iter().copied())
     })
@@ -200,7 +200,7 @@ extern "C" fn isthmus_MPI_Pready_list(length: c_int, partitions: In<c_int>, requ
 
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_Parrived(request: h::Request, partition: c_int, arrived: Out<c_int>) -> c_int {
-    call_on("MPI_Parrived", request::comm_of(request), || {
+    call_on("MPI_Parrived", request::whose(request), || {
         if request == h::MPI_REQUEST_NULL {
             // As an inactive one (MPI 5.0 section 4.2.2).
             return arrived.set("flag", flag(true));

@@ -10,7 +10,7 @@ use isthmus_core::error::Result;
 use isthmus_core::fail;
 
 use super::copies::Left;
-use super::{Object, Operation, Role, comm_at, find, remove, started};
+use super::{Object, Operation, Role, find, remove, started, whose_at};
 use crate::c::{In, Out, count};
 use crate::call::{call, call_on};
 use crate::process;
@@ -43,7 +43,7 @@ fn start(handle: h::Request) -> Result<()> {
 
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_Start(request: Out<h::Request>) -> c_int {
-    call_on("MPI_Start", comm_at(request), || start(request.get("request")?))
+    call_on("MPI_Start", whose_at(request), || start(request.get("request")?))
 }
 
 #[unsafe(no_mangle)]
@@ -73,7 +73,8 @@ fn may_be_freed(object: &Object) -> Result<()> {
         (Role::Once | Role::Persistent(_), Some(Operation::Other(_))) => fail!(
             abi::MPI_ERR_REQUEST,
             argument("request"),
-            "is an active collective operation, which cannot be freed; wait for it first"
+            "is an active {}, which cannot be freed; wait for it first",
+            object.hears.whose().operation()
         ),
         (Role::Partitioned(..), Some(Operation::Send(_) | Operation::Receive(_))) => fail!(
             abi::MPI_ERR_REQUEST,
@@ -110,7 +111,7 @@ fn free(request: Out<h::Request>) -> Result<()> {
 
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_Request_free(request: Out<h::Request>) -> c_int {
-    call_on("MPI_Request_free", comm_at(request), || free(request))
+    call_on("MPI_Request_free", whose_at(request), || free(request))
 }
 
 fn cancel(handle: h::Request) -> Result<()> {
@@ -141,5 +142,5 @@ fn cancel(handle: h::Request) -> Result<()> {
 
 #[unsafe(no_mangle)]
 extern "C" fn isthmus_MPI_Cancel(request: Out<h::Request>) -> c_int {
-    call_on("MPI_Cancel", comm_at(request), || cancel(request.get("request")?))
+    call_on("MPI_Cancel", whose_at(request), || cancel(request.get("request")?))
 }

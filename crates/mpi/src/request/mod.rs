@@ -29,6 +29,7 @@ use crate::turns::{Guard, Turns};
 use callbacks::Callbacks;
 use copies::{Copies, Left};
 pub(crate) use hears::Hears;
+use hears::Whose;
 pub(crate) use partitioned::Partitioned;
 pub(crate) use parts::{insert_partitioned, part, partitioned};
 pub(crate) use started::Started;
@@ -274,20 +275,18 @@ fn is_doubtful(handle: h::Request, engine: &Engine) -> bool {
     }
 }
 
-/// The communicator that a request belongs to, for errors of the call itself.
-pub(crate) fn comm_of(handle: h::Request) -> h::Comm {
+/// What a request belongs to, for errors of the call itself.
+pub(crate) fn whose(handle: h::Request) -> Whose {
     match REQUESTS.get(handle.0) {
-        Some(Entry::Full(object)) => match &object.hears {
-            Hears::Comm(comm) => comm.handle(),
-            Hears::Win(_) | Hears::File(_) => h::MPI_COMM_SELF,
-        },
-        Some(Entry::Quick(quick)) => quick.comm.handle(),
-        None => h::MPI_COMM_SELF,
+        Some(Entry::Full(object)) => object.hears.whose(),
+        Some(Entry::Quick(quick)) => Whose::Comm(quick.comm.handle()),
+        None => Whose::Comm(h::MPI_COMM_SELF),
     }
 }
 
-fn comm_at(slot: Out<h::Request>) -> h::Comm {
-    slot.get("request").map_or(h::MPI_COMM_SELF, comm_of)
+/// The same of the one in a slot.
+fn whose_at(slot: Out<h::Request>) -> Whose {
+    whose(slot.get("request").unwrap_or(h::MPI_REQUEST_NULL))
 }
 
 impl Operation {
