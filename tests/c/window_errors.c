@@ -125,6 +125,9 @@ static void arguments(void)
         EACH(0, 0, 0, MPI_ERR_RMA_RANGE, "leads beyond all memory", a.disp = 0x7fffffffffffffff);
     }
     EACH(0, 0, 1, MPI_ERR_RMA_RANGE, "rank", a.disp = cell(CELLS));
+    /* Bytes that begin at the end of all addresses and go on at the first one. */
+    if (way == DYNAMIC)
+        EACH(0, 0, 1, MPI_ERR_RMA_RANGE, "has not attached all", a.disp = -(MPI_Aint)sizeof(long));
     EACH(0, 0, 1, MPI_ERR_RMA_RANGE, "rank", a.disp = cell((MPI_Aint)1 << 58));
     EACH(COUNTS, 0, 1, MPI_ERR_RMA_RANGE, "rank", (a.disp = cell(CELLS - 1), a.n = a.there = a.results = 2,
                                                  a.origin = a.result = around));

@@ -99,6 +99,18 @@ static void making(void)
     /* More than there is, alone and in all. */
     MADE(MPI_ERR_NO_MEM, NULL, MPI_Win_allocate((MPI_Aint)1 << 52, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &made));
     ERR(-1, NULL, MPI_Win_allocate(4 * quarter - 1 + 4 * quarter, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &made));
+    /* A unit that the function without _c cannot tell. */
+    {
+        MPI_Aint bytes, unit, large = (MPI_Aint)1 << 33;
+        int narrow = -1;
+        OK(MPI_Win_create_c(&value, sizeof value, large, MPI_INFO_NULL, MPI_COMM_SELF, &made));
+        OK(MPI_Win_set_errhandler(made, MPI_ERRORS_RETURN));
+        ERR(MPI_ERR_VALUE_TOO_LARGE, "disp_unit", MPI_Win_shared_query(made, 0, &bytes, &narrow, &base));
+        CHECK(narrow == -1);
+        OK(MPI_Win_shared_query_c(made, 0, &bytes, &unit, &base));
+        CHECK(unit == large && bytes == sizeof value);
+        OK(MPI_Win_free(&made));
+    }
     /* A group with a process that the window has not. */
     if (size > 1) {
         OK(MPI_Win_create(&value, sizeof value, 1, MPI_INFO_NULL, MPI_COMM_SELF, &made));

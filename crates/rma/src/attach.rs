@@ -29,7 +29,7 @@ impl Window {
     pub fn attach(&self, memory: WriteMemory, size: u64) -> Result<()> {
         check_dynamic(self)?;
         let mut own = locked(&self.seldom.attached.own);
-        if own.list.len() >= MOST {
+        if own.count() >= MOST {
             fail!(
                 abi::MPI_ERR_RMA_ATTACH,
                 "a process can attach {MOST} pieces of memory to a window; detach some, or attach larger ones"
@@ -44,8 +44,7 @@ impl Window {
                 memory.address()
             );
         }
-        own.list.push((memory.address() as u64, size, memory));
-        own.publish(notice(self));
+        own.insert(notice(self), memory.address() as u64, size, memory);
         Ok(())
     }
 
@@ -53,16 +52,14 @@ impl Window {
     pub fn detach(&self, address: usize) -> Result<()> {
         check_dynamic(self)?;
         let mut own = locked(&self.seldom.attached.own);
-        let Some(at) = own.list.iter().position(|region| region.0 == address as u64) else {
-            fail!(
-                abi::MPI_ERR_RMA_ATTACH,
-                argument("base"),
-                "is {address:#x}, where no memory begins that this process has attached to the window"
-            );
-        };
-        own.list.remove(at);
-        own.publish(notice(self));
-        Ok(())
+        if own.remove(notice(self), address as u64) {
+            return Ok(());
+        }
+        fail!(
+            abi::MPI_ERR_RMA_ATTACH,
+            argument("base"),
+            "is {address:#x}, where no memory begins that this process has attached to the window"
+        )
     }
 }
 

@@ -29,28 +29,32 @@ pub(crate) struct Attached {
 /// What this process has attached.
 #[derive(Default)]
 pub(crate) struct Regions {
-    pub(crate) list: Vec<(u64, u64, WriteMemory)>,
+    /// Pieces with their lengths, by address; no two have bytes in common.
+    pieces: BTreeMap<u64, (u64, WriteMemory)>,
+    /// Addresses of pieces without any bytes.
+    empty: Vec<u64>,
     /// What others read: address and length of each piece.
-    table: Box<[u64]>,
+    table: Vec<[u64; 2]>,
 }
 
 impl Regions {
+    /// Pieces that are attached.
+    pub(crate) fn count(&self) -> usize {
+        self.pieces.len() + self.empty.len()
+    }
+
     /// Memory from the first address on in which all of these bytes lie.
     pub(crate) fn covering(&self, start: u64, end: u64) -> Option<WriteMemory> {
-        let longest = |at: u64| {
-            let all = self
-                .list
-                .iter()
-                .map(|(first, size, memory)| (*first, first.saturating_add(*size), memory));
-            let there = all.filter(move |&(first, last, _)| first <= at && at <= last);
-            there.max_by_key(|&(_, last, _)| last)
-        };
-        let (first, mut at, memory) = longest(start)?;
+        let (first, (size, memory)) = self.pieces.range(..=start).next_back()?;
+        let mut at = first.saturating_add(*size);
+        if start > at || end < start {
+            return None;
+        }
         let mut all = memory.shifted((start - first) as isize);
         while at < end {
-            let (_, last, more) = longest(at)?;
-            all = all.joined(more).filter(|_| last > at)?;
-            at = last;
+            let (size, more) = self.pieces.get(&at)?;
+            all = all.joined(more)?;
+            at = at.saturating_add(*size);
         }
         Some(all)
     }
@@ -58,31 +62,54 @@ impl Regions {
     /// A piece, address and length, that has bytes in common with `size` bytes from `start` on.
     pub(crate) fn overlapping(&self, start: u64, size: u64) -> Option<(u64, u64)> {
         let end = start.saturating_add(size);
-        let all = self.list.iter().map(|region| (region.0, region.1));
-        let mut common = all.filter(|&(first, length)| start.max(first) < end.min(first.saturating_add(length)));
-        common.next()
+        let before = self.pieces.range(..=start).next_back();
+        let mut near = before.into_iter().chain(self.pieces.range(start..).next());
+        let has_common = |first: u64, length: u64| start.max(first) < end.min(first.saturating_add(length));
+        near.find_map(|(&first, &(length, _))| has_common(first, length).then_some((first, length)))
     }
 
-    /// After a change: others read the new table from now on.
-    pub(crate) fn publish(&mut self, notice: Notice<'_>) {
-        let mut sorted: Vec<(u64, u64)> = self.list.iter().map(|region| (region.0, region.1)).collect();
-        sorted.sort_unstable();
-        let table: Box<[u64]> = sorted.into_iter().flat_map(|(at, size)| [at, size]).collect();
+    /// Attaches a piece that has no bytes in common with any other. Others read of it from now on.
+    pub(crate) fn insert(&mut self, notice: Notice<'_>, address: u64, size: u64, memory: WriteMemory) {
+        if size == 0 {
+            self.empty.push(address);
+            return;
+        }
+        self.pieces.insert(address, (size, memory));
+        let at = self.table.partition_point(|&[first, _]| first < address);
+        self.change(notice, |table| table.insert(at, [address, size]));
+    }
+
+    /// Detaches the piece that begins there, if any does.
+    pub(crate) fn remove(&mut self, notice: Notice<'_>, address: u64) -> bool {
+        if self.pieces.remove(&address).is_some() {
+            let at = self.table.partition_point(|&[first, _]| first < address);
+            self.change(notice, |table| drop(table.drain(at..=at)));
+            return true;
+        }
+        let empty = self.empty.iter().position(|&first| first == address);
+        empty.map(|at| self.empty.swap_remove(at)).is_some()
+    }
+
+    /// Changes the table. Whoever reads it meanwhile reads it again.
+    fn change(&mut self, notice: Notice<'_>, change: impl FnOnce(&mut Vec<[u64; 2]>)) {
         notice.version.fetch_add(1, Ordering::AcqRel);
         fence(Ordering::SeqCst);
-        notice
-            .address
-            .store(table.as_ptr().expose_provenance() as u64, Ordering::Relaxed);
-        notice.length.store(table.len() as u64, Ordering::Relaxed);
-        self.table = table;
+        change(&mut self.table);
+        let address = self.table.as_ptr().expose_provenance() as u64;
+        notice.address.store(address, Ordering::Relaxed);
+        notice.length.store(2 * self.table.len() as u64, Ordering::Relaxed);
         notice.version.fetch_add(1, Ordering::Release);
     }
 }
 
 /// Whether bytes from `start` up to `end` all lie in pieces, which are in order.
 pub(crate) fn covers(table: &[(u64, u64)], start: u64, end: u64) -> bool {
+    if end < start {
+        return false;
+    }
     let mut at = start;
-    for &(first, size) in table {
+    let from = table.partition_point(|&(first, _)| first <= start);
+    for &(first, size) in &table[from.saturating_sub(1)..] {
         if first > at {
             break;
         }
@@ -93,6 +120,8 @@ pub(crate) fn covers(table: &[(u64, u64)], start: u64, end: u64) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicU64;
+
     use isthmus_datatype::raw::OwnMemory;
 
     use super::*;
@@ -102,6 +131,10 @@ mod tests {
         let table = [(100, 50), (150, 10), (200, 8), (u64::MAX - 5, 100)];
         assert!(covers(&table, 100, 160) && covers(&table, 140, 160) && covers(&table, 200, 208));
         assert!(!covers(&table, 99, 101) && !covers(&table, 150, 161) && !covers(&table, 160, 161));
+        assert!(
+            !covers(&table, 1, 0) && !covers(&table, u64::MAX - 4, 2),
+            "no bytes of a row"
+        );
         assert!(!covers(&table, 300, 301) && !covers(&[], 0, 1) && covers(&[], 7, 7));
     }
 
@@ -109,9 +142,25 @@ mod tests {
     fn own_pieces_that_touch_are_one_and_gaps_are_found() {
         let own = OwnMemory::new(0, 64);
         let mut regions = Regions::default();
+        let words: [AtomicU64; 3] = Default::default();
+        let notice = Notice {
+            version: &words[0],
+            address: &words[1],
+            length: &words[2],
+        };
         // Memory of the library is not joined: who gives a window the memory of the program cannot tell its bounds.
-        regions.list.push((100, 64, own.memory()));
-        regions.list.push((164, 64, own.memory()));
+        for (address, size) in [(164, 64), (100, 64), (164, 0)] {
+            regions.insert(notice, address, size, own.memory());
+        }
+        let told = |regions: &Regions| {
+            let words = [notice.version, notice.address, notice.length].map(|word| word.load(Ordering::Relaxed));
+            assert_eq!(
+                words[1..],
+                [regions.table.as_ptr().addr() as u64, 2 * regions.table.len() as u64]
+            );
+            (words[0], regions.table.clone())
+        };
+        assert_eq!(told(&regions), (4, vec![[100, 64], [164, 64]]));
         let bytes = |start, end| regions.covering(start, end).map(|memory| memory.window());
         assert_eq!(regions.overlapping(163, 2), Some((100, 64)));
         assert_eq!(regions.overlapping(0, 101), Some((100, 64)));
@@ -121,5 +170,9 @@ mod tests {
         }
         assert_eq!(bytes(104, 164), Some((-4, 60)));
         assert_eq!((bytes(99, 101), bytes(170, 229), bytes(104, 170)), (None, None, None));
+        assert_eq!((bytes(160, 150), bytes(u64::MAX, 2)), (None, None));
+        assert!(regions.remove(notice, 164) && regions.remove(notice, 164) && !regions.remove(notice, 164));
+        assert_eq!((told(&regions), regions.count()), ((6, vec![[100, 64]]), 1));
+        assert!(!regions.remove(notice, 101) && regions.remove(notice, 100) && !regions.remove(notice, 0));
     }
 }

@@ -126,8 +126,16 @@ entry! {
     isthmus_MPI_Win_shared_query<c_int>, isthmus_MPI_Win_shared_query_c<Aint>:
     (win: h::Win, rank: c_int, size: Out<Aint>, disp_unit: Out<N>, baseptr: Out<usize>) on win => {
         let segment = find(win)?.window.segment(rank)?;
+        let Ok(unit) = N::try_from(segment.unit) else {
+            fail!(
+                abi::MPI_ERR_VALUE_TOO_LARGE,
+                argument("disp_unit"),
+                "would be {}, which is more than an int holds; MPI_Win_shared_query_c gives it",
+                segment.unit
+            );
+        };
         size.set("size", segment.size as Aint)?;
-        disp_unit.set("disp_unit", segment.unit as N)?;
+        disp_unit.set("disp_unit", unit)?;
         baseptr.set("baseptr", segment.base)
     }
 }
