@@ -34,6 +34,12 @@ both launchers "isthmus run -n 3 ./connect server port 3" "isthmus run -n 2 ./co
 both alone "./connect server port 3" "./connect client port 3"
 both mixed "isthmus run -n 2 ./connect server port 2" "./connect client port 2"
 
+# Threads of both meet at one port at the same time.
+mpicc -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -pthread -I"$top/tests/c" "$top/tests/system/concurrent.c" -o concurrent || fail "mpicc concurrent.c"
+for threads in 2 8; do
+    both threads-$threads "isthmus run -n 1 ./concurrent server port $threads 12" "isthmus run -n 1 ./concurrent client port $threads 12"
+done
+
 # Another user, who has read the name of the port: without a key of who opened it nobody comes in, and the port is not disturbed. With `any-with-port` anybody does.
 rm -f port
 timeout 300 isthmus run -n 1 ./connect server port 1 >other.server 2>&1 </dev/null &

@@ -28,9 +28,9 @@ use crate::error::{Error, Result};
 use crate::fail;
 use crate::group::Group;
 use crate::internal;
-use crate::meeting::Meeting;
 use crate::meeting::joint::Joint;
 use crate::meeting::reach::id_of;
+use crate::meeting::{self, Meeting};
 use crate::world::World;
 
 mod leave;
@@ -88,7 +88,15 @@ pub fn join<'e>(
         shares: true,
     };
     for _ in 0..TRIES {
-        if let Some(joined) = group.attempt()? {
+        let told = world.abroad().meetings.all().clone();
+        let joined = group.attempt(&told);
+        let others_left = told.iter().any(|meeting| meeting.bonds.is_empty());
+        drop(told);
+        if others_left {
+            // Other threads have left it meanwhile.
+            part(world);
+        }
+        if let Some(joined) = joined? {
             return Ok(joined);
         }
     }
@@ -124,21 +132,23 @@ struct Side<'a, 'e> {
 }
 
 impl Side<'_, '_> {
-    /// `None`: somebody has begun to use the numbers meanwhile, or cannot share memory, and all try again.
-    fn attempt(&mut self) -> Result<Option<Arc<Comm>>> {
+    /// `None`: somebody has begun to use the numbers meanwhile, or cannot share memory, and all try again. `told`: the
+    /// meetings that this process tells of. They stay until it is known who is met by them, whatever other threads leave:
+    /// both ends of a pair have to find the same.
+    fn attempt(&mut self, told: &[Arc<Meeting>]) -> Result<Option<Arc<Comm>>> {
         let world = self.world;
         let prepared = self.prepare();
         // What others look at stays there until all have said what they have found. They may use what this process has
         // brought even if it has nothing to start.
         let kept = prepared.as_ref().ok().map(|prepared| prepared.keep());
-        let ours = self.gather(prepared.as_ref().map(|prepared| prepared.contact()))?;
+        let ours = self.gather(prepared.as_ref().map(|prepared| prepared.contact()), told)?;
         let theirs = self.exchange(&ours)?;
         let (ours, theirs) = (decoded(&ours)?, decoded(&theirs)?);
         let joint = Joint::of(&ours, &theirs, name(world))?;
         let terms = self.terms(&joint, &ours, &theirs)?;
         let begun = prepared
             .map_err(Verdict::Refused)
-            .and_then(|prepared| begin(world, &joint, &terms, prepared));
+            .and_then(|prepared| begin(world, &joint, &terms, told, prepared));
         let (mine, meeting) = match begun {
             Ok(meeting) => (Verdict::Fine, Some(meeting)),
             Err(verdict) => (verdict, None),
@@ -174,7 +184,7 @@ impl Side<'_, '_> {
     }
 
     /// Everybody's place, equal at all members.
-    fn gather(&self, contact: std::result::Result<Contact, &String>) -> Result<Vec<u8>> {
+    fn gather(&self, contact: std::result::Result<Contact, &String>, told: &[Arc<Meeting>]) -> Result<Vec<u8>> {
         let mine = match (contact, &self.failed) {
             (_, Some(error)) => refusal(&format!(
                 "rank {}, the root, could not meet the other group: {error}",
@@ -185,7 +195,7 @@ impl Side<'_, '_> {
                 refusal: String::new(),
                 leader: 0,
                 used: self.world.abroad().blocks.used(),
-                members: vec![member(self.world, contact)],
+                members: vec![member(self.world, contact, told)],
             },
         };
         let all = internal::gather_all(self.world, self.comm, &mine.encode())?;
@@ -381,6 +391,7 @@ fn begin(
     world: &World,
     joint: &Joint,
     terms: &Terms,
+    told: &[Arc<Meeting>],
     prepared: Box<dyn Prepared>,
 ) -> std::result::Result<Arc<Meeting>, Verdict> {
     let refused = |why: String| Verdict::Refused(format!("{} of the two groups: {why}", joint.describe()));
@@ -390,7 +401,7 @@ fn begin(
     let Some(id) = id_of(&terms.name) else {
         return Err(refused("the meeting has an invalid name".to_owned()));
     };
-    let known = world.abroad().meetings.known(world.id(), world.size(), joint);
+    let known = meeting::known(told, world.id(), world.size(), joint);
     let job = world
         .engine()
         .lock()
@@ -519,15 +530,14 @@ fn build(world: &World, comm: &Comm, joint: &Joint, meeting: Arc<Meeting>) -> Re
 }
 
 /// This process for others.
-fn member(world: &World, contact: Contact) -> Member {
+fn member(world: &World, contact: Contact, told: &[Arc<Meeting>]) -> Member {
     let (places, rank) = (world.places(), world.rank());
     let place = &places.places[rank as usize];
     let (subjob, node) = (
         &places.subjobs[place.subjob as usize],
         &places.nodes[place.node as usize],
     );
-    let mut meetings = world.abroad().meetings.names();
-    meetings.truncate(MAX_MEETINGS);
+    let meetings = told.iter().take(MAX_MEETINGS).map(|meeting| meeting.id()).collect();
     let mut addresses = contact.addresses;
     addresses.truncate(MAX_ADDRESSES);
     Member {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use isthmus_datatype::Representation;
 use isthmus_engine::{Job, Peer};
 use isthmus_topology::Topology;
-use isthmus_wire::joining::Name;
+use isthmus_wire::joining::{MAX_MEETINGS, Name};
 use isthmus_wire::place::PlaceTable;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -255,46 +255,40 @@ impl Meetings {
         all.iter().filter(is_there).min_by_key(|meeting| meeting.id).cloned()
     }
 
-    /// Names of all.
-    pub(crate) fn names(&self) -> Vec<[u8; 16]> {
-        self.all().iter().map(|meeting| meeting.id).collect()
-    }
-
     pub(crate) fn add(&self, meeting: Meeting) -> Arc<Meeting> {
         let meeting = Arc::new(meeting);
         self.all().push(meeting.clone());
         meeting
     }
+}
 
-    /// Who of these is known: of the own world, or met in a meeting that neither side has left. Both sides find the
-    /// same, since a process tells which meetings it is in. `own`: name and size of the own world.
-    pub(crate) fn known(&self, own: [u8; 16], size: u32, joint: &Joint) -> Acquainted {
-        let all = self.all();
-        let mut through: Vec<Arc<Meeting>> = Vec::new();
-        let mut met: FxHashMap<Name, Vec<(&Arc<Meeting>, Peer)>> = FxHashMap::default();
-        for meeting in all.iter() {
-            for (&name, &peer) in meeting.names.iter().zip(meeting.group.members().iter()) {
-                met.entry(name).or_default().push((meeting, peer));
-            }
+/// Who of these is known: of the own world, or met in a meeting that both sides have told of. `told`: those of this
+/// process. `own`: name and size of the own world.
+pub(crate) fn known(told: &[Arc<Meeting>], own: [u8; 16], size: u32, joint: &Joint) -> Acquainted {
+    let told = told.get(..MAX_MEETINGS).unwrap_or(told);
+    let mut through: Vec<Arc<Meeting>> = Vec::new();
+    let mut met: FxHashMap<Name, Vec<(&Arc<Meeting>, Peer)>> = FxHashMap::default();
+    for meeting in told {
+        for (&name, &peer) in meeting.names.iter().zip(meeting.group.members().iter()) {
+            met.entry(name).or_default().push((meeting, peer));
         }
-        let peers = joint.members.iter().map(|member| {
-            if member.name.world == own {
-                return (member.name.rank < size).then(|| Peer::new(member.name.rank));
-            }
-            let common = met
-                .get(&member.name)?
-                .iter()
-                .find(|(meeting, _)| member.meetings.contains(&meeting.id));
-            let &(meeting, peer) = common?;
-            if !through.iter().any(|known| Arc::ptr_eq(known, meeting)) {
-                through.push(meeting.clone());
-            }
-            Some(peer)
-        });
-        Acquainted {
-            peers: peers.collect(),
-            through,
+    }
+    let peers = joint.members.iter().map(|member| {
+        if member.name.world == own {
+            return (member.name.rank < size).then(|| Peer::new(member.name.rank));
         }
+        let both = met.get(&member.name)?.iter();
+        let both = both.filter(|(meeting, _)| member.meetings.contains(&meeting.id));
+        // They may have met several times at once, and neither knows in which order the other one has them.
+        let &(meeting, peer) = both.min_by_key(|(meeting, _)| meeting.id)?;
+        if !through.iter().any(|known| Arc::ptr_eq(known, meeting)) {
+            through.push(meeting.clone());
+        }
+        Some(peer)
+    });
+    Acquainted {
+        peers: peers.collect(),
+        through,
     }
 }
 
