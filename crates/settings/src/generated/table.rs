@@ -11,7 +11,7 @@ pub const STATS: Flag = Flag { name: "ISTHMUS_STATS", default: false };
 /// how long a site may be unreachable before it counts as lost, for the launcher, its agents and the processes; a warning appears after 9 s
 pub const AWAY: Seconds = Seconds { name: "ISTHMUS_AWAY", default: 300, least: 1, most: 1000000 };
 
-/// what happens when a process of a running job is lost: the job ends, or the others go on; --on-loss, site option on_loss=, job file key on_loss. Processes have the job's answer in it
+/// what happens when a process of a running job is lost: the job ends, or the others go on; --on-loss, site option on_loss=, job file key on_loss. In processes it has the value for the job
 pub const ON_LOSS: Word = Word { name: "ISTHMUS_ON_LOSS", default: Some("end"), words: &["end", "go-on"] };
 
 /// C compiler that mpicc runs; if it is not set, MPICH_CC, OMPI_CC or I_MPI_CC
@@ -50,13 +50,13 @@ pub const BIND_TO: Word = Word { name: "ISTHMUS_BIND_TO", default: None, words: 
 /// cores, or hardware threads, that each process is bound to; --bind-each, --map-by PART:pe=N, site option bind_each=, job file key bind_each
 pub const BIND_EACH: Number = Number { name: "ISTHMUS_BIND_EACH", default: 1, least: 1, most: 65536 };
 
-/// parts of a machine over which processes are distributed in turn; --map-by, site option map_by=, job file key map_by
+/// parts of a machine on which processes are placed in turn; --map-by, site option map_by=, job file key map_by
 pub const MAP_BY: Word = Word { name: "ISTHMUS_MAP_BY", default: None, words: &["hwthread", "core", "l3cache", "numa", "socket"] };
 
-/// processes that go to one part before the next has its turn, and not more to any; --map-each, --map-by ppr:N:PART, site option map_each=, job file key map_each
+/// number of processes on one part before the next, and at most on each part; --map-each, --map-by ppr:N:PART, site option map_each=, job file key map_each
 pub const MAP_EACH: Optional = Optional { name: "ISTHMUS_MAP_EACH", none: None, least: 1, most: 65536 };
 
-/// 1: every process prints to standard error which processors it may use; --report-bindings, site option report_bindings, job file key report_bindings
+/// 1: print to standard error which processors each process may use; --report-bindings, site option report_bindings, job file key report_bindings
 pub const REPORT_BINDINGS: Flag = Flag { name: "ISTHMUS_REPORT_BINDINGS", default: false };
 
 /// processors that a process is bound to before its program begins
@@ -71,13 +71,13 @@ pub const PARENT_PORT: Text = Text { name: "ISTHMUS_PARENT_PORT" };
 /// 0: processes of a job cannot have more processes started (MPI_Comm_spawn)
 pub const SPAWN: Flag = Flag { name: "ISTHMUS_SPAWN", default: true };
 
-/// ssh destination at which jobs meet that cannot reach each other: they connect through it, and find there what others have published for the user; --meet. Processes have the job's answer in it
+/// ssh destination of the meeting host: jobs that cannot reach each other connect through it, and look up published names there; --meet. In processes it has the value for the job
 pub const MEET: Text = Text { name: "ISTHMUS_MEET" };
 
-/// who may connect to ports of the program where its hint isthmus_accept does not say: jobs of the same user; also those that show a key of yours with this name; or whoever knows the name of the port
+/// who may connect to ports of the program, unless the info key isthmus_accept says otherwise: jobs of the same user; also those that prove a key of yours with this name; or whoever knows the name of the port
 pub const ACCEPT: Text = Text { name: "ISTHMUS_ACCEPT" };
 
-/// further sites where the program may spawn processes, as behind --site and without numbers of processes: "lab cluster,scheduler=slurm"
+/// further sites where the program may spawn processes, in the syntax of --site without numbers of processes: "lab cluster,scheduler=slurm"
 pub const SPAWN_SITES: Text = Text { name: "ISTHMUS_SPAWN_SITES" };
 
 /// 1 records messages, collective operations and connections for the launcher; set by isthmus run --trace
@@ -110,7 +110,7 @@ pub const ASKPASS: PathName = PathName { name: "ISTHMUS_ASKPASS" };
 /// name of the site whose question it is
 pub const ASKPASS_SITE: Text = Text { name: "ISTHMUS_ASKPASS_SITE" };
 
-/// how long a site keeps outputs that nobody has fetched, or whose launcher is lost
+/// how long a site keeps outputs that were not fetched, also if the launcher is lost
 pub const LEASE: Seconds = Seconds { name: "ISTHMUS_LEASE", default: 3600, least: 1, most: 2592000 };
 
 /// how long a job waits for subjobs that have not started, without any progress, before it ends
@@ -149,7 +149,7 @@ pub const SPIN: Number = Number { name: "ISTHMUS_SPIN", default: 200, least: 0, 
 /// how often at most a waiting thread yields before it sleeps while others want its processor; less often after long sleeps
 pub const YIELDS: Number = Number { name: "ISTHMUS_YIELDS", default: 30, least: 0, most: u64::MAX };
 
-/// error handler with which MPI_COMM_WORLD, MPI_COMM_SELF and the communicator with the parents begin; -initial-errhandler, info key mpi_initial_errhandler of MPI_Comm_spawn
+/// initial error handler of MPI_COMM_WORLD, MPI_COMM_SELF and the communicator with the parents; -initial-errhandler, info key mpi_initial_errhandler of MPI_Comm_spawn
 pub const INITIAL_ERRHANDLER: Word = Word { name: "ISTHMUS_INITIAL_ERRHANDLER", default: Some("mpi_errors_are_fatal"), words: &["mpi_errors_are_fatal", "mpi_errors_abort", "mpi_errors_return"] };
 
 /// rules that override the choice of collective algorithms: OPERATION\[@LEVEL]\[:SIZES]=NAME\[,seg=SIZE]\[,lanes=N]; for example bcast@wide=flat,seg=64K; allreduce:64K..=split
@@ -211,7 +211,7 @@ pub static SETTINGS: &[Setting] = &[
         default: "end",
         reason: "a program that does not expect a loss would wait for the dead, or compute without them",
         scope: "job",
-        help: "what happens when a process of a running job is lost: the job ends, or the others go on; --on-loss, site option on_loss=, job file key on_loss. Processes have the job's answer in it",
+        help: "what happens when a process of a running job is lost: the job ends, or the others go on; --on-loss, site option on_loss=, job file key on_loss. In processes it has the value for the job",
         kind: Kind::Word(ON_LOSS),
     },
     Setting {
@@ -328,7 +328,7 @@ pub static SETTINGS: &[Setting] = &[
         default: "core, where processes are bound",
         reason: "neighbours in rank are neighbours on the machine",
         scope: "site",
-        help: "parts of a machine over which processes are distributed in turn; --map-by, site option map_by=, job file key map_by",
+        help: "parts of a machine on which processes are placed in turn; --map-by, site option map_by=, job file key map_by",
         kind: Kind::Word(MAP_BY),
     },
     Setting {
@@ -337,7 +337,7 @@ pub static SETTINGS: &[Setting] = &[
         default: "one process after the other, and again from the first part",
         reason: "a part may be worth filling before the next",
         scope: "site",
-        help: "processes that go to one part before the next has its turn, and not more to any; --map-each, --map-by ppr:N:PART, site option map_each=, job file key map_each",
+        help: "number of processes on one part before the next, and at most on each part; --map-each, --map-by ppr:N:PART, site option map_each=, job file key map_each",
         kind: Kind::Optional(MAP_EACH),
     },
     Setting {
@@ -346,7 +346,7 @@ pub static SETTINGS: &[Setting] = &[
         default: "0",
         reason: "few users want to see it",
         scope: "site",
-        help: "1: every process prints to standard error which processors it may use; --report-bindings, site option report_bindings, job file key report_bindings",
+        help: "1: print to standard error which processors each process may use; --report-bindings, site option report_bindings, job file key report_bindings",
         kind: Kind::Flag(REPORT_BINDINGS),
     },
     Setting {
@@ -391,7 +391,7 @@ pub static SETTINGS: &[Setting] = &[
         default: "none",
         reason: "few jobs need another way than a direct one, and only the user knows a host that all of their sites reach",
         scope: "launcher",
-        help: "ssh destination at which jobs meet that cannot reach each other: they connect through it, and find there what others have published for the user; --meet. Processes have the job's answer in it",
+        help: "ssh destination of the meeting host: jobs that cannot reach each other connect through it, and look up published names there; --meet. In processes it has the value for the job",
         kind: Kind::Text(MEET),
     },
     Setting {
@@ -400,7 +400,7 @@ pub static SETTINGS: &[Setting] = &[
         default: "user",
         reason: "the name of a port may be read by others, in a log or a shared folder",
         scope: "job",
-        help: "who may connect to ports of the program where its hint isthmus_accept does not say: jobs of the same user; also those that show a key of yours with this name; or whoever knows the name of the port",
+        help: "who may connect to ports of the program, unless the info key isthmus_accept says otherwise: jobs of the same user; also those that prove a key of yours with this name; or whoever knows the name of the port",
         kind: Kind::Text(ACCEPT),
     },
     Setting {
@@ -409,7 +409,7 @@ pub static SETTINGS: &[Setting] = &[
         default: "none",
         reason: "a process at one site must not reach others with the keys of whoever started the job",
         scope: "launcher",
-        help: "further sites where the program may spawn processes, as behind --site and without numbers of processes: \"lab cluster,scheduler=slurm\"",
+        help: "further sites where the program may spawn processes, in the syntax of --site without numbers of processes: \"lab cluster,scheduler=slurm\"",
         kind: Kind::Text(SPAWN_SITES),
     },
     Setting {
@@ -508,7 +508,7 @@ pub static SETTINGS: &[Setting] = &[
         default: "3600",
         reason: "most networks are back within an hour; sites need their disk space",
         scope: "launcher",
-        help: "how long a site keeps outputs that nobody has fetched, or whose launcher is lost",
+        help: "how long a site keeps outputs that were not fetched, also if the launcher is lost",
         kind: Kind::Seconds(LEASE),
     },
     Setting {
@@ -625,7 +625,7 @@ pub static SETTINGS: &[Setting] = &[
         default: "mpi_errors_are_fatal",
         reason: "the standard has it so",
         scope: "library",
-        help: "error handler with which MPI_COMM_WORLD, MPI_COMM_SELF and the communicator with the parents begin; -initial-errhandler, info key mpi_initial_errhandler of MPI_Comm_spawn",
+        help: "initial error handler of MPI_COMM_WORLD, MPI_COMM_SELF and the communicator with the parents; -initial-errhandler, info key mpi_initial_errhandler of MPI_Comm_spawn",
         kind: Kind::Word(INITIAL_ERRHANDLER),
     },
     Setting {
