@@ -26,8 +26,8 @@ use crate::connect::PATIENCE;
 use crate::pipe::Rests;
 use crate::{Accept, accept, close_port, connect, open_port};
 
-/// The process at the other end of the stream, which both ends leave quiet, and this one; `own`: MPI_COMM_SELF. Calls on
-/// the stream do not wait. Who reads the socket on its way knows the name: so it has to be one whom `takes` takes.
+/// The process at the other end of the stream, which both ends leave quiet, and this one; `own`: MPI_COMM_SELF. Calls
+/// on the stream do not wait. Who reads the socket on its way knows the name: so it has to be one whom `takes` takes.
 pub fn join(world: &World, own: &Comm, stream: &mut (impl Read + Write + AsFd), takes: &Accept) -> Result<Arc<Comm>> {
     match sockopt::socket_type(&*stream) {
         Ok(SocketType::STREAM) => {}

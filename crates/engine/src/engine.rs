@@ -82,7 +82,7 @@ pub struct Engine {
     pub(super) partitioned: Partitioned,
     pub(super) machines: Machines,
     /// Peers that were taken in, by the numbers of the transports that reach them.
-    pub(super) guests: BTreeMap<u8, Vec<Peer>>,
+    guests: BTreeMap<u8, Vec<Peer>>,
     activities: Vec<Running<Self>>,
 }
 
@@ -457,6 +457,11 @@ pub fn revoke(engine: &mut Engine, channel: &Channel) {
 /// As [`Engine::register`], for a machine that is made when its first frame comes, or when it is [awoken](awaken).
 pub fn register_later(engine: &mut Engine, protocol: u8, make: impl FnOnce() -> Box<dyn Machine> + Send + 'static) {
     engine.machines.expect_one(protocol, Box::new(make));
+}
+
+/// A transport leaves, whose number is another one's from now on; the peers that it has reached.
+pub(crate) fn leave(engine: &mut Engine, number: u8) -> Vec<Peer> {
+    engine.guests.remove(&number).unwrap_or_default()
 }
 
 /// This process is about to use a machine that was [registered for later](register_later).

@@ -5,6 +5,7 @@ use isthmus_transport::{Peer, Transport};
 
 use crate::Engine;
 use crate::base::retired;
+use crate::engine::leave;
 use crate::machine::Machine;
 use crate::machines::Machines;
 use crate::p2p::Core;
@@ -63,7 +64,7 @@ fn each_transport(
 /// A transport leaves, whose peers nobody will talk to any more. Its number is free, and its peers count as lost for
 /// this reason. It has been closed ([`close_transport`]).
 pub fn retire_transport(engine: &mut Engine, number: u8, reason: &str) -> Option<Box<dyn Transport>> {
-    let served = engine.guests.remove(&number).unwrap_or_default();
+    let served = leave(engine, number);
     served.iter().for_each(|&peer| engine.core.lose(peer, reason.into()));
     engine.work();
     // It was no accident: communicators without them are not asked about it for ever.
@@ -73,8 +74,7 @@ pub fn retire_transport(engine: &mut Engine, number: u8, reason: &str) -> Option
 
 /// A transport leaves all of whose peers are lost. Its number is free, and what is known of the losses stays.
 pub fn drop_transport(engine: &mut Engine, number: u8) -> Option<Box<dyn Transport>> {
-    // Whoever is reached by the next one with this number is somebody else.
-    engine.guests.remove(&number);
+    leave(engine, number);
     let place = engine.core.transports.get_mut(usize::from(number))?;
     Some(std::mem::replace(place, Box::new(retired::Retired)))
 }

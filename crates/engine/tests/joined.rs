@@ -213,7 +213,7 @@ fn whoever_comes_and_goes_takes_no_loss_of_others_along() {
         let route = jobs.route;
         let engine = jobs.engine(0);
         set_goes_on(&mut engine.core, goes_on);
-        // A communicator with a whole job that is lost is still there, and the number of its transport is another one's.
+        // A communicator with a job that is lost is still there, and the number of its transport is another one's.
         let all = || Peer::first(2 * EACH).skip(EACH as usize);
         engine.lose_peers(all().collect::<Vec<_>>(), "it was killed");
         assert!(drop_transport(engine, route).is_some());

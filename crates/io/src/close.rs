@@ -78,8 +78,8 @@ fn not_ended() -> Error {
 }
 
 impl Closing {
-    /// Ends it. Whatever it returns the file is closed, and this process does nothing for others any more. Those who have
-    /// not come to close it are told so when they ask.
+    /// Ends it. Whatever it returns the file is closed, and this process does nothing for others any more. Those who
+    /// have not come to close it are told so when they ask.
     pub fn end(self, service: Option<isthmus_engine::Request>) -> Result<()> {
         let processes = &self.file.processes;
         let why = self.outcome.as_ref().err().filter(|_| self.unmet);

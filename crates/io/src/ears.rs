@@ -48,8 +48,8 @@ pub(crate) struct Ears {
     ready: VecDeque<Inquiry>,
     /// Of a guest: ends when the one that opened the file is lost.
     first: Option<Message>,
-    /// Where the file is being closed and others may still ask: what those send who have not closed it. One that is lost
-    /// sends nothing.
+    /// Where the file is being closed and others may still ask: what those send who have not closed it. One that is
+    /// lost sends nothing.
     leaving: Option<Vec<Message>>,
     /// Own rank: behind those for whom a guest has the file open.
     me: u32,

@@ -45,8 +45,8 @@ impl Service {
         }))
     }
 
-    /// Ends it: nobody asks any more. `why`: some are lost, so others may still ask. They get an error of this class until
-    /// they have closed the file, too.
+    /// Ends it: nobody asks any more. `why`: some are lost, so others may still ask. They get an error of this class
+    /// until they have closed the file, too.
     pub(crate) fn stop(processes: &Processes, service: Request, why: Option<i32>) -> Result<()> {
         let me = processes.rank();
         processes.alone(|post| {

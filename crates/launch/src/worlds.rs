@@ -84,10 +84,10 @@ pub(crate) struct World {
     pub(crate) notice: Option<String>,
 }
 
-/// The world of a job all of whose processes have arrived; `name`: what it is called, `title`: what people call the job,
-/// `hosts`: where its agents are.
+/// The world of a job all of whose processes have arrived; `name`: what it is called, `hosts`: where its agents are.
+/// Whoever knows what people call the job tells its commits.
 pub(crate) fn world(
-    (name, title): (&str, &str),
+    name: &str,
     job: &Job,
     mut machines: Vec<Machine>,
     hosts: &[String],
@@ -108,7 +108,7 @@ pub(crate) fn world(
             .map(|a| credentials.certificate(first_rank + a.index, a));
         commits.push(Commit {
             name: name.to_owned(),
-            title: title.to_owned(),
+            title: String::new(),
             subjob,
             secret: credentials.secret,
             authority: authority.clone(),

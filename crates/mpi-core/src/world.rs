@@ -52,7 +52,7 @@ pub struct World {
     pub(super) choices: Choices,
     id: [u8; 16],
     /// What people call its job; empty: it has no launcher.
-    title: String,
+    pub(crate) title: String,
     abroad: Abroad,
     /// Communicators that can be revoked.
     pub(crate) revocable: Arc<Revocable>,
@@ -108,11 +108,6 @@ impl World {
     #[must_use]
     pub fn with_title(self, title: String) -> Self {
         Self { title, ..self }
-    }
-
-    /// What people call its job; empty: it has no launcher.
-    pub(crate) fn title(&self) -> &str {
-        &self.title
     }
 
     /// The name that no other world has.

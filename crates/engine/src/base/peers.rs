@@ -3,8 +3,8 @@
 //!
 //! Most processes of a large job never exchange a message. Before they do, nothing tells them apart but how they are
 //! reached, how far away they are and whose contexts they name. Peers that agree in all that are of one kind: a byte
-//! each. What concerns one peer alone stands in pages, which are made when the first of their peers is written to, and go
-//! when all of their peers have left.
+//! each. What concerns one peer alone stands in pages, which are made when the first of their peers is written to,
+//! and go when all of their peers have left.
 
 use std::ops::{Index, IndexMut};
 

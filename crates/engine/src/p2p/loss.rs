@@ -184,7 +184,8 @@ impl State {
     }
 }
 
-/// These were lost by no accident, or nobody has anything to do with them any more: nobody is asked about them for ever.
+/// These were lost by no accident, or nobody has anything to do with them any more: nobody is asked about them for
+/// ever.
 pub(crate) fn forget_losses(state: &mut State, peers: &[Peer]) {
     let known = |state: &State, peer: &Peer| state.reasons.contains_key(peer);
     let gone: FxHashSet<Peer> = peers.iter().copied().filter(|peer| known(state, peer)).collect();

@@ -134,17 +134,14 @@ impl Coordinator {
         };
         let connects = self.job.spans_nodes() || sites.iter().any(|&site| site >= self.shared.planned);
         let (name, credentials) = self.worlds.prepare(&self.name, connects)?;
+        let links = &self.link_options;
+        let mut world = worlds::world(&name, &job, machines, &hosts, credentials, links, &paths)?;
         let chosen = self.session.as_ref().and_then(Session::chosen_name);
         let title = chosen.unwrap_or_else(|| self.name.strip_prefix("isthmus-").unwrap_or(&self.name));
-        worlds::world(
-            (&name, title),
-            &job,
-            machines,
-            &hosts,
-            credentials,
-            &self.link_options,
-            &paths,
-        )
+        for commit in &mut world.commits {
+            title.clone_into(&mut commit.title);
+        }
+        Ok(world)
     }
 
     fn drop_site(&mut self, site: usize, problem: &str) {

@@ -4,15 +4,15 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use isthmus_engine::{Job, Members, Peer, Request, close_transport, drop_transport, forget, losses, retire_transport};
+use isthmus_engine::{Members, Request, close_transport, drop_transport, forget, losses, retire_transport};
 use rustc_hash::FxHashSet;
 
 use crate::comm::{Comm, joined};
 use crate::create::string_tag;
 use crate::error::Result;
 use crate::internal::{self, Side};
-use crate::meeting::Meeting;
 use crate::meeting::reach::Ways;
+use crate::meeting::{Introduced, Meeting};
 use crate::world::World;
 
 /// How long saying farewell to those who are met no more may take.
@@ -51,7 +51,7 @@ pub(super) fn part_from_lost(world: &World) {
     let own = world.id();
     let is_over = |meeting: &Meeting| meeting.has_lost_others(own, &lost);
     while let Some(meeting) = take(world, is_over) {
-        retire(world, &meeting.take_ways(), meeting.newcomers());
+        retire(world, &meeting.take_ways(), meeting.introduced());
     }
     let kept: Vec<Arc<Meeting>> = world.abroad().meetings.all().clone();
     for meeting in kept.iter().filter(|meeting| is_over(meeting)) {
@@ -85,19 +85,19 @@ fn close(world: &World, meeting: &Meeting) {
             .engine()
             .wait(|engine| (close_transport(engine, way) || Instant::now() >= until).then_some(()));
     }
-    retire(world, &ways, meeting.newcomers());
+    retire(world, &ways, meeting.introduced());
 }
 
-/// The transports leave, and nothing is kept of the processes that they have reached, of this job.
-pub(super) fn retire(world: &World, ways: &Ways, (job, peers): (Job, &[Peer])) {
+/// The transports leave, and nothing is kept of those whom they have reached.
+pub(super) fn retire(world: &World, ways: &Ways, introduced: &Introduced) {
     for way in ways.all() {
         // Its thread may wait for the engine when it ends.
         let gone = retire_transport(&mut world.engine().lock(), way, REASON);
         drop(gone);
     }
     let mut engine = world.engine().lock();
-    forget(&mut engine, peers);
-    engine.core.processes().forget(job);
+    forget(&mut engine, &introduced.peers);
+    engine.core.processes().forget(introduced.job);
 }
 
 /// A meeting that has come to nothing.
@@ -107,7 +107,7 @@ pub(super) fn undo(world: &World, meeting: &Arc<Meeting>) {
         .meetings
         .all()
         .retain(|other| !Arc::ptr_eq(other, meeting));
-    retire(world, &meeting.take_ways(), meeting.newcomers());
+    retire(world, &meeting.take_ways(), meeting.introduced());
 }
 
 /// Before MPI_Finalize, which is collective over all connected processes: waits for all that this one is still

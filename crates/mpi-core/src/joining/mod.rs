@@ -30,7 +30,7 @@ use crate::group::Group;
 use crate::internal;
 use crate::meeting::joint::Joint;
 use crate::meeting::reach::id_of;
-use crate::meeting::{self, Meeting};
+use crate::meeting::{self, Introduced, Meeting};
 use crate::world::World;
 
 mod leave;
@@ -133,8 +133,8 @@ struct Side<'a, 'e> {
 
 impl Side<'_, '_> {
     /// `None`: somebody has begun to use the numbers meanwhile, or cannot share memory, and all try again. `told`: the
-    /// meetings that this process tells of. They stay until it is known who is met by them, whatever other threads leave:
-    /// both ends of a pair have to find the same.
+    /// meetings that this process tells of. They stay until it is known who is met by them, whatever other threads
+    /// leave: both ends of a pair have to find the same.
     fn attempt(&mut self, told: &[Arc<Meeting>]) -> Result<Option<Arc<Comm>>> {
         let world = self.world;
         let prepared = self.prepare();
@@ -410,11 +410,11 @@ fn begin(
         .job(&format!("met as {}", &terms.name[..16]));
     let mut started = Started::default();
     let failed = |why: Verdict, ways: &Ways| {
-        leave::retire(world, ways, (job, &[]));
+        leave::retire(world, ways, &Introduced { job, peers: Vec::new() });
         why
     };
     if known.peers.iter().any(Option::is_none) {
-        started = start(world, joint, terms, (job, &known.peers), prepared).map_err(|hindrance| {
+        started = start(world, joint, terms, job, &known.peers, prepared).map_err(|hindrance| {
             let why = match hindrance {
                 Hindrance::Memory(why) => Verdict::Apart(why),
                 Hindrance::Other(why) => refused(why),
@@ -425,8 +425,11 @@ fn begin(
     let peers = take_in(world, joint, job, &known.peers, &started.ways)
         .map_err(|error| failed(refused(error.to_string()), &started.ways))?;
     let new = known.peers.iter().zip(&peers).filter(|(known, _)| known.is_none());
-    let newcomers = (job, new.map(|(_, &peer)| peer).collect());
-    let meeting = Meeting::new(id, joint, block, peers, newcomers, started, known.through);
+    let introduced = Introduced {
+        job,
+        peers: new.map(|(_, &peer)| peer).collect(),
+    };
+    let meeting = Meeting::new(id, joint, block, peers, introduced, started, known.through);
     Ok(world.abroad().meetings.add(meeting))
 }
 
@@ -435,7 +438,8 @@ fn start(
     world: &World,
     joint: &Joint,
     terms: &Terms,
-    (job, known): (isthmus_engine::Job, &[Option<Peer>]),
+    job: isthmus_engine::Job,
+    known: &[Option<Peer>],
     prepared: Box<dyn Prepared>,
 ) -> std::result::Result<Started, Hindrance> {
     let Some(certificate) = terms.certificates.get(joint.me as usize) else {
@@ -544,7 +548,7 @@ fn member(world: &World, contact: Contact, told: &[Arc<Meeting>]) -> Member {
         name: name(world),
         subjob: place.subjob,
         node: place.node,
-        job: world.title().to_owned(),
+        job: world.title.clone(),
         site: subjob.name.clone(),
         area: subjob.lan.clone(),
         host: node.host.clone(),

@@ -32,6 +32,13 @@ pub(crate) struct Abroad {
     pub(crate) reacher: OnceLock<Box<dyn Reacher>>,
 }
 
+/// Those members of a meeting that a process did not know before.
+pub(crate) struct Introduced {
+    /// As processes are numbered here that are known.
+    pub(crate) job: Job,
+    pub(crate) peers: Vec<Peer>,
+}
+
 /// Two groups that have met. Everything that is made of their intercommunicator keeps it.
 pub(crate) struct Meeting {
     id: [u8; 16],
@@ -48,8 +55,7 @@ pub(crate) struct Meeting {
     places: FxHashMap<Peer, u32>,
     /// By place, how members represent data; empty if all do as this process.
     representations: Vec<Representation>,
-    /// What its members are for this process that it did not know before: their job, and who they are.
-    newcomers: (Job, Vec<Peer>),
+    introduced: Introduced,
     /// Its transports, until they leave.
     ways: Mutex<Ways>,
     /// What its transports need.
@@ -69,7 +75,7 @@ impl Meeting {
         joint: &Joint,
         block: Block,
         peers: Vec<Peer>,
-        newcomers: (Job, Vec<Peer>),
+        introduced: Introduced,
         started: Started,
         through: Vec<Arc<Self>>,
     ) -> Self {
@@ -85,7 +91,7 @@ impl Meeting {
             table: joint.table.clone(),
             areas: joint.areas(),
             representations: joint.representations.clone(),
-            newcomers,
+            introduced,
             ways: Mutex::new(started.ways),
             _held: started.held,
             shown: OnceLock::new(),
@@ -105,9 +111,9 @@ impl Meeting {
         self.me
     }
 
-    /// The job of those of its members that this process did not know before, and who they are.
-    pub(crate) fn newcomers(&self) -> (Job, &[Peer]) {
-        (self.newcomers.0, &self.newcomers.1)
+    /// Whom this process has got to know by it.
+    pub(crate) fn introduced(&self) -> &Introduced {
+        &self.introduced
     }
 
     /// Its transports, which leave.
