@@ -97,6 +97,19 @@ isthmus cp isthmus://c1/~/copied/part isthmus://d1/~/again
 isthmus cp isthmus://d1/~/again back
 isthmus cp tree isthmus://c1/~/tree
 isthmus cp --json isthmus://c1/~/tree tree.back >cp.json
+# What has no content, or no name of its own, is refused before anything runs or is written.
+refused() {
+    wanted=$1
+    shift
+    if "$@" >refused.out 2>&1 </dev/null; then echo "not refused: $*"; exit 1; fi
+    grep -q "$wanted" refused.out || { cat refused.out; exit 1; }
+}
+mkfifo "$HOME/pipe"
+refused "input '.*/pipe' is a pipe" isthmus run --site b1:1 --input "$HOME/pipe" ./program.sh
+refused "two inputs have the name 'x'" isthmus run --site b1:1 --input 'part => x' --input 'tree/one => x' ./program.sh
+refused "two inputs have the name 'tree/one'" isthmus run --site b1:1 --input tree --input 'part => tree/one' ./program.sh
+refused "pipe' here is a pipe" isthmus cp "$HOME/pipe" isthmus://b1/~/pipe
+refused "pipe' is a pipe" isthmus cp isthmus://b1/~/odd/pipe here
 isthmus cache limit 1MiB b1
 isthmus cache clear c1
 isthmus cache list --json b1 c1 >cleared.json

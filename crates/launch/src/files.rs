@@ -19,6 +19,7 @@ use isthmus_reach::transfer::{Line, progress};
 use isthmus_reach::workspace::{Attended, Terms, Workspace};
 use isthmus_stage::{local, words};
 use isthmus_wire::service::{Answer, Ask, EntryKind, File, Placed, Root};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -60,14 +61,8 @@ impl Filling<'_> {
     /// Brings all inputs and makes the directory.
     pub(crate) async fn fill(&self, tell: &(dyn Fn(String) + Sync)) -> Result<Filled, Failure> {
         let subjob = self.subjob;
-        let (mut items, mut uncopied, mut unfetched) = (Vec::new(), Uncopied::default(), Uncopied::default());
-        for input in &subjob.files.inputs {
-            self.collect(input, &mut items, [&mut uncopied, &mut unfetched], tell)
-                .await?;
-        }
-        for given in &subjob.files.given {
-            items.push(self.collect_given(given, tell).await?);
-        }
+        let (mut uncopied, mut unfetched) = (Uncopied::default(), Uncopied::default());
+        let items = self.items([&mut uncopied, &mut unfetched], tell).await?;
         let access = &self.shared.access;
         let mut line = Line::open(access, &subjob.contact, &subjob.setup).await?;
         let total: u64 = items.iter().map(Item::size).sum();
@@ -158,6 +153,24 @@ impl Filling<'_> {
         })
     }
 
+    /// What all inputs consist of, and what cannot be copied: here, and from where it was fetched.
+    async fn items(
+        &self,
+        [uncopied, unfetched]: [&mut Uncopied; 2],
+        tell: &(dyn Fn(String) + Sync),
+    ) -> Result<Vec<Item>, Failure> {
+        let mut items = Vec::new();
+        for input in &self.subjob.files.inputs {
+            self.collect(input, &mut items, [&mut *uncopied, &mut *unfetched], tell)
+                .await?;
+        }
+        for given in &self.subjob.files.given {
+            items.push(self.collect_given(given, tell).await?);
+        }
+        check_names(&items)?;
+        Ok(items)
+    }
+
     /// What an input consists of; one that is not at home is brought here first. What cannot be copied: here, and from
     /// where it was fetched.
     async fn collect(
@@ -201,6 +214,9 @@ impl Filling<'_> {
             };
             match entry.kind {
                 EntryKind::Directory => items.push(Item::Directory(name)),
+                EntryKind::Other if entry.path.is_empty() && !works_at_home(self.subjob) => {
+                    return Err(isthmus_reach::without_content(&format!("input '{}'", input.source)));
+                }
                 EntryKind::Other => uncopied.add(&name),
                 EntryKind::File => items.push(Item::File {
                     file: staging::prepare(here).await?,
@@ -231,6 +247,26 @@ impl Item {
             }
         }
     }
+}
+
+/// Whether each name in the directory of the subjob is for one thing.
+fn check_names(items: &[Item]) -> Result<(), Failure> {
+    let mut seen = BTreeMap::new();
+    for item in items {
+        let (path, content) = match item {
+            Item::Directory(path) => (path, None),
+            Item::File { file, path, .. } => (path, Some((&file.hash, &file.name))),
+            // These have places of their own at the site.
+            Item::Given { .. } => continue,
+        };
+        if seen.insert(path, content).is_some_and(|other| other != content) {
+            return Err(Failure::new(
+                format!("two inputs have the name '{path}'"),
+                "give one of them another name: SOURCE => NAME",
+            ));
+        }
+    }
+    Ok(())
 }
 
 async fn make_scratch(line: &mut Line<'_>, below: &str) -> Result<String, Failure> {

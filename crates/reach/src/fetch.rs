@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::here::here;
 use crate::sharing::Access;
 use crate::transfer::Line;
-use crate::uncopied::{Fetched, Uncopied};
+use crate::uncopied::{Fetched, Uncopied, without_content};
 use isthmus_job::catalogue::{Catalogue, Entry};
 use isthmus_job::transfer::Location;
 use isthmus_stage::content::{MAX_FILE, hex};
@@ -249,8 +249,7 @@ async fn from_site(
         match entry.kind {
             EntryKind::Directory => std::fs::create_dir_all(&here).map_err(cannot)?,
             EntryKind::Other if entry.path.is_empty() => {
-                let problem = "it is a pipe, a socket or a device";
-                return Err(Failure::new(problem, "give a file or a directory"));
+                return Err(without_content("it"));
             }
             EntryKind::Other => uncopied.add(&entry.path),
             EntryKind::File => {

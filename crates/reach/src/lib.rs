@@ -37,4 +37,4 @@ pub use here::here;
 pub use relay::program_here;
 pub use remote::{MeasuredLink, Measurement, Remote, Seen, Tally, measure_links};
 pub use sharing::Access;
-pub use uncopied::Uncopied;
+pub use uncopied::{Uncopied, without_content};

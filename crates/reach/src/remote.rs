@@ -7,7 +7,7 @@ use crate::service::{Service, out_of_turn};
 use crate::sharing::Access;
 use crate::staging;
 use crate::transfer::Line;
-use crate::uncopied::Uncopied;
+use crate::uncopied::{Uncopied, without_content};
 use isthmus_job::Contact;
 use isthmus_stage::words;
 use isthmus_wire::rate::Rate;
@@ -154,6 +154,9 @@ impl Remote<'_> {
                 let there = join(&target, &entry.path);
                 match entry.kind {
                     EntryKind::Directory => make_directory(&mut line, &there).await?,
+                    EntryKind::Other if entry.path.is_empty() => {
+                        return Err(without_content(&format!("'{}' here", source.display())));
+                    }
                     EntryKind::Other => tally.uncopied.add(&entry.path),
                     EntryKind::File => {
                         let here = if entry.path.is_empty() {
@@ -242,6 +245,9 @@ impl Remote<'_> {
                 };
                 match entry.kind {
                     EntryKind::Directory => create(&here)?,
+                    EntryKind::Other if entry.path.is_empty() => {
+                        return Err(without_content(&format!("'{source}'")));
+                    }
                     EntryKind::Other => tally.uncopied.add(&entry.path),
                     EntryKind::File => {
                         if let Some(parent) = here.parent().filter(|p| !p.as_os_str().is_empty()) {

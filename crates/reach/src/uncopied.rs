@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What is in a directory and has no content to copy.
 
+use crate::failure::Failure;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -52,6 +53,14 @@ impl Uncopied {
     pub fn note(&self) -> Option<String> {
         (self.count > 0).then(|| self.to_string())
     }
+}
+
+/// The user has named one of these by itself.
+pub fn without_content(what: &str) -> Failure {
+    Failure::new(
+        format!("{what} is a pipe, a socket or a device"),
+        "give a file or a directory",
+    )
 }
 
 impl fmt::Display for Uncopied {
