@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# At a terminal: prompts appear; an interactive subjob that fails is asked about; what is typed then is the answer, and what is typed after that is for the program.
+# At a terminal: prompts appear; a job can be sent to the background; an interactive subjob that fails is asked about; what is typed then is the answer, and what is typed after that is for the program.
 . "$(dirname "$0")/common.sh"
 command -v isthmus >/dev/null 2>&1 || skip "no isthmus in PATH"
 command -v script >/dev/null 2>&1 || skip "no script (package bsdutils)"
@@ -42,4 +42,38 @@ seen 'got 12'
 exec 3>&-
 wait $job && { cat screen; fail "a process that was killed: status 0"; }
 grep -q '^more.$' screen && grep -q '^isthmus: .*signal 9' screen || { cat -v screen; fail "our line does not begin on a new one"; }
+
+# A job that is sent to the background goes on there, and gets what is typed when it is in the foreground again.
+rm keys
+mkfifo keys
+: >screen
+script -qefc "bash --norc --noprofile -i" screen <keys >/dev/null 2>&1 &
+job=$!
+exec 3>keys
+cat >slow.sh <<'S'
+#!/bin/sh
+echo begun
+until [ -e go-on ]; do sleep 0.1; done
+echo went on
+read line
+echo got $line
+S
+chmod +x slow.sh
+echo 'isthmus run -n 2 ./slow.sh' >&3
+seen begun
+printf '\032' >&3
+seen 'Stopped'
+echo bg >&3
+seen 'run -n 2 ./slow.sh &'
+# What is typed there now is for the shell.
+echo 'echo the shell $((1 + 1))' >&3
+seen 'the shell 2'
+touch go-on
+seen 'went on'
+echo fg >&3
+echo 'typed later' >&3
+seen 'got typed later'
+echo exit >&3
+exec 3>&-
+wait $job
 echo "answers go to the launcher, the rest to the program; prompts appear"

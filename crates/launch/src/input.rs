@@ -3,13 +3,17 @@
 
 use crate::happening::Event;
 use isthmus_wire::grid::INPUT_WINDOW;
+use rustix::event::{PollFd, PollFlags, poll};
 use std::io::{IsTerminal, Read};
 use std::path::PathBuf;
 use std::sync::mpsc as blocking;
+use std::time::Duration;
 use tokio::sync::mpsc;
 
 /// Bytes read at once.
 const PIECE: usize = 32 << 10;
+/// A job in the background looks so often whether it is in the foreground again.
+const LOOK: Duration = Duration::from_millis(200);
 
 /// Who gets our standard input.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -136,6 +140,7 @@ fn read(file: Option<PathBuf>, wanted: &blocking::Receiver<()>, tell: impl Fn(Ve
         },
         // Reading would stop us: a job in the background gets no input, as if it were empty.
         None if is_in_background() => Box::new(std::io::empty()),
+        None if std::io::stdin().is_terminal() => Box::new(Typed),
         None => Box::new(std::io::stdin().lock()),
     };
     let mut buffer = vec![0; PIECE];
@@ -149,6 +154,24 @@ fn read(file: Option<PathBuf>, wanted: &blocking::Receiver<()>, tell: impl Fn(Ve
         };
         if !tell(buffer[..n].to_vec()) || n == 0 {
             return;
+        }
+    }
+}
+
+/// What is typed at our terminal. Whoever reads there in the background is stopped: a job that the user sends there
+/// (`^Z`, `bg`) waits with its input until it is in the foreground again.
+struct Typed;
+
+impl Read for Typed {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let stdin = std::io::stdin();
+        loop {
+            // Looking stops nobody.
+            poll(&mut [PollFd::new(&stdin, PollFlags::IN)], None)?;
+            if !is_in_background() {
+                return stdin.lock().read(buffer);
+            }
+            std::thread::sleep(LOOK);
         }
     }
 }
