@@ -2,7 +2,8 @@
 //! Files that commands keep for the user.
 
 use isthmus_job::JobError;
-use std::io::Write;
+use std::fs::File;
+use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -13,16 +14,25 @@ pub(crate) fn sites_file() -> Option<PathBuf> {
     Some(base.join("isthmus").join("sites.toml"))
 }
 
+/// Keeps others from changing this file until it is dropped: whoever reads it, changes it and writes it again does not
+/// lose what they have written. Its directory is made.
+pub(crate) fn alone(file: &Path) -> Option<File> {
+    // What is wrong with the place is told by whoever writes there.
+    let _ = make_place(file);
+    isthmus_stage::guarded::alone_in(file.parent()?)
+}
+
+fn make_place(file: &Path) -> io::Result<()> {
+    file.parent().map_or(Ok(()), |directory| {
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)
+    })
+}
+
 /// Writes a private file at once or not at all, and the directory that it is in.
 pub(crate) fn write_private(file: &Path, text: &str) -> Result<(), JobError> {
     let part = file.with_extension(format!("new-{}", std::process::id()));
     let write = || {
-        if let Some(directory) = file.parent() {
-            std::fs::DirBuilder::new()
-                .recursive(true)
-                .mode(0o700)
-                .create(directory)?;
-        }
+        make_place(file)?;
         let mut out = std::fs::OpenOptions::new()
             .write(true)
             .create_new(true)

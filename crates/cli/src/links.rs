@@ -48,6 +48,7 @@ fn show(arguments: &Links, options: &LinkOptions) -> Result<String, JobError> {
             _ => Ok("forgot all links".to_owned()),
         };
     }
+    let _alone = isthmus_stage::guarded::alone_in(file.parent().unwrap_or(&file));
     let mut cache = isthmus_launch::read_cache(&file).map_err(JobError::new)?;
     if let Some(Some(site)) = &arguments.forget {
         let count = cache.forget(site);

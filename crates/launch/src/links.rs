@@ -58,6 +58,7 @@ pub fn site_name(name: &str, host: &str) -> String {
 /// measured before, by jobs or commands, the better evidence. Second: what the user should be told.
 pub fn believe(seen: &[Sighting], options: &LinkOptions) -> (Vec<Remembered>, Option<String>) {
     let file = options.cache.as_deref();
+    let _alone = file.and_then(alone);
     let (mut cache, mut problem) = match file.map(read_cache) {
         Some(Ok(cache)) => (cache, None),
         Some(Err(text)) => (LinkCache::default(), Some(text)),
@@ -83,6 +84,11 @@ pub fn believe(seen: &[Sighting], options: &LinkOptions) -> (Vec<Remembered>, Op
 /// The place of the cache: `$XDG_CACHE_HOME/isthmus/links.toml` or `$HOME/.cache/isthmus/links.toml`.
 pub fn cache_file() -> Option<PathBuf> {
     Some(isthmus_stage::cache::directory().ok()?.join("links.toml"))
+}
+
+/// Keeps others from changing the cache: what they have written is not lost.
+fn alone(file: &Path) -> Option<std::fs::File> {
+    isthmus_stage::guarded::alone_in(file.parent()?)
 }
 
 /// Seconds since 1970.
@@ -226,6 +232,7 @@ impl JobLinks {
     /// Keeps what was measured for later jobs. What the user should be told when that is not possible.
     pub(crate) fn keep(&self) -> Option<String> {
         let file = self.options.cache.as_deref().filter(|_| !self.measured.is_empty())?;
+        let _alone = alone(file);
         // What others have written meanwhile stays; what cannot be read is replaced.
         let mut cache = read_cache(file).unwrap_or_default();
         let now = now();

@@ -82,6 +82,14 @@ impl Guarded {
     }
 }
 
+/// Keeps others who ask for the same from files in a directory until it is dropped: for files that are read, changed
+/// and written again. Nothing where the file system has no such locks.
+pub fn alone_in(directory: &Path) -> Option<fs::File> {
+    let lock = fs::File::open(directory).ok()?;
+    let locked = rustix::io::retry_on_intr(|| flock(&lock, FlockOperation::LockExclusive));
+    locked.is_ok().then_some(lock)
+}
+
 /// Makes such a directory, with what `fill` puts into it before it has its name. Several owners may hold the lock; it
 /// keeps sweepers away.
 pub(crate) fn make(

@@ -246,7 +246,7 @@ fn add(arguments: &Add) -> Result<(), JobErrors> {
     edit.set(&arguments.site, &values);
     let described = catalogue::parse(&edit.text(), &file)?;
     let entry = reach::site(&described, &arguments.site)?;
-    let mut found = Vec::new();
+    let (mut suggested, mut found) = (Vec::new(), Vec::new());
     if !arguments.no_look {
         let access = reach::access(arguments.ssh.as_deref())?;
         let remote = Remote {
@@ -256,16 +256,23 @@ fn add(arguments: &Add) -> Result<(), JobErrors> {
         };
         let seen = remote.look(LOOK).map_err(|failure| at(&arguments.site, &failure))?;
         found = found::table(&seen);
-        let suggested = found::suggestions(&seen, &entry);
-        edit.describe(&arguments.site, &suggested, &found);
+        suggested = found::suggestions(&seen, &entry);
         if !arguments.json {
             report(&arguments.site, &seen, &suggested);
         }
     }
-    let (text, place) = (edit.text(), kept::sites_file());
-    let described = catalogue::parse(&text, &file)?;
-    let place = place
+    let place = kept::sites_file()
         .ok_or_else(|| JobError::new("there is no place for the sites file").hint("set HOME or XDG_CONFIG_HOME"))?;
+    let _alone = kept::alone(&place);
+    // Others may have changed it while the site was looked at.
+    let (text, file) = reach::read_sites_file()?;
+    let mut edit = Edit::new(&text, &file)?;
+    edit.set(&arguments.site, &values);
+    if !arguments.no_look {
+        edit.describe(&arguments.site, &suggested, &found);
+    }
+    let text = edit.text();
+    let described = catalogue::parse(&text, &file)?;
     kept::write_private(&place, &text)?;
     let verb = if known.get(&arguments.site).is_some() {
         "updated"
@@ -306,6 +313,7 @@ fn report(site: &str, seen: &Seen, suggested: &[(&str, Value)]) {
 }
 
 fn remove(site: &str, as_json: bool) -> Result<(), JobErrors> {
+    let _alone = kept::sites_file().and_then(|place| kept::alone(&place));
     let (text, file) = reach::read_sites_file()?;
     let mut edit = Edit::new(&text, &file)?;
     if !edit.remove(site) {

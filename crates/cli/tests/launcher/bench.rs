@@ -72,6 +72,7 @@ impl Bench {
             .current_dir(self.root.join("work"))
             .env("XDG_RUNTIME_DIR", self.root.join("runtime"))
             .env("XDG_CACHE_HOME", self.root.join("cache"))
+            .env("XDG_CONFIG_HOME", self.root.join("config"))
             .env("ISTHMUS_SHM_DIRECTORY", self.root.join("shm"))
             .env("ISTHMUS_SSH", self.root.join("ssh"))
             .env("BENCH_ROOT", &self.root)

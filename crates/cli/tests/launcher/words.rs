@@ -12,6 +12,19 @@ fn value(done: &Done) -> serde_json::Value {
 }
 
 #[test]
+fn sites_that_are_added_at_once_are_all_kept() {
+    let bench = Bench::new("sites-at-once");
+    let add = |n| bench.command(&format!("sites add s{n} lab")).spawn().unwrap();
+    let adding: Vec<_> = (0..4).map(add).collect();
+    for child in adding {
+        let done = finish(child);
+        assert_eq!(done.code(), Some(0), "{done:?}");
+    }
+    let listed = value(&ask(&bench, "sites --json"));
+    assert_eq!(listed["sites"].as_array().unwrap().len(), 4, "{listed}");
+}
+
+#[test]
 fn several_sources_go_into_one_directory() {
     let bench = Bench::new("cp-several");
     bench.write("work/a", "one", 0o644);
