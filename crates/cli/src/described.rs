@@ -104,6 +104,11 @@ pub(crate) fn of_job(job: &str) -> Result<String, JobError> {
 /// Of sites as the command line names them, `NAME:PROCESSES`, with what jobs have measured of their links.
 pub(crate) fn of_sites(named: &[String]) -> Result<String, JobError> {
     let sites = named.iter().map(|text| size(text)).collect::<Result<Vec<_>, _>>()?;
+    let again = (1..sites.len()).find(|&n| sites[..n].iter().any(|before| before.name == sites[n].name));
+    if let Some(site) = again.map(|n| &sites[n].name) {
+        let error = JobError::new(format!("--site: '{site}' is named twice"));
+        return Err(error.hint(format!("give all of its processes at once: --site {site}:8")));
+    }
     Ok(describe(&sites, &cached(&sites)?))
 }
 

@@ -20,7 +20,14 @@ pub(crate) enum Kind {
 }
 
 /// Whether a file may be written: there is none, an earlier one of this kind, or something that is no regular file.
+/// Whoever takes `-` for standard output does so before.
 pub(crate) fn check(option: &str, file: &Path, kind: Kind) -> Result<(), JobError> {
+    if file == Path::new("-") {
+        let error = JobError::new(format!(
+            "{option}: this cannot go to standard output, which has other output"
+        ));
+        return Err(error.hint("name a file; one with this name is ./-"));
+    }
     let Ok(metadata) = fs::metadata(file) else {
         return Ok(());
     };
@@ -105,6 +112,7 @@ mod tests {
             assert_eq!(result.is_ok(), may, "{name} {kind:?}: {result:?}");
         }
         assert!(prepare("--trace", Path::new("/dev/null"), Kind::Json).is_ok());
+        assert!(prepare("--trace", Path::new("-"), Kind::Json).is_err());
         assert!(prepare("--trace", &place, Kind::Json).is_err());
         fs::remove_dir_all(place).unwrap();
     }

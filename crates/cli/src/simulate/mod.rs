@@ -10,6 +10,7 @@ mod svg;
 mod tree;
 mod what;
 
+use crate::overwritten::{self, Kind};
 use crate::{described, json};
 use ask::{Asked, Form};
 use clap::Args;
@@ -21,6 +22,7 @@ use isthmus_schedule::{
 };
 use isthmus_simulate::{Limits, call_of, plans, run};
 use simulated::Simulated;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use what::What;
@@ -139,8 +141,8 @@ fn simulated(what: &What) -> Result<Simulated, JobError> {
         true => svg::draw,
         false => sites::draw,
     };
-    draw(what.svg.as_deref(), || Ok(picture(&all)))?;
-    draw(what.tree.as_deref(), || Ok(tree::draw(&all)))?;
+    draw("--svg", what.svg.as_deref(), || Ok(picture(&all)))?;
+    draw("--tree", what.tree.as_deref(), || Ok(tree::draw(&all)))?;
     Ok(all)
 }
 
@@ -152,8 +154,9 @@ fn is_one_job(grid: &Grid) -> bool {
 }
 
 /// Writes a drawing into a file, if one was named.
-fn draw(file: Option<&str>, drawing: impl FnOnce() -> Result<String, JobError>) -> Result<(), JobError> {
+fn draw(option: &str, file: Option<&str>, drawing: impl FnOnce() -> Result<String, JobError>) -> Result<(), JobError> {
     let Some(file) = file else { return Ok(()) };
+    overwritten::check(option, Path::new(file), Kind::Page)?;
     std::fs::write(file, drawing()?).map_err(|e| JobError::new(format!("cannot write drawing '{file}': {e}")))
 }
 

@@ -112,6 +112,18 @@ fn words_that_are_no_numbers() {
         ),
         ("cache limit -5", "'-5' is not a size"),
         ("explain bcast -1 --site home:2", "'-1' is not a size"),
+        (
+            "explain bcast 1KiB --site home:2 --site home:3",
+            "--site: 'home' is named twice",
+        ),
+        (
+            "explain bcast 1KiB --site home:2 --svg -",
+            "--svg: this cannot go to standard output",
+        ),
+        (
+            "run -n 1 --trace - /bin/true",
+            "--trace: this cannot go to standard output",
+        ),
         ("explain MPI_Bcsat 1 --site home:2", "did you mean 'bcast'?"),
         ("explain MPI_Bcast 1MiB --site home:0", "NAME:PROCESSES"),
     ] {
