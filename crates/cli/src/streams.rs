@@ -3,7 +3,7 @@
 
 use crate::overwritten::{self, Kind};
 use isthmus_job::{Job, JobError};
-use isthmus_launch::{InputTo, Options, OutputPattern};
+use isthmus_launch::{InputTo, Options, OutputPattern, check_results};
 
 /// What is wrong with where input and output are to go.
 pub(crate) fn check(output_dir: Option<&str>, options: &Options, job: &Job) -> Result<(), JobError> {
@@ -17,6 +17,7 @@ pub(crate) fn check(output_dir: Option<&str>, options: &Options, job: &Job) -> R
     if let Some(file) = &options.trace {
         overwritten::prepare("--trace", file, Kind::Json)?;
     }
+    check_results(job, &options.directory)?;
     let directory = output_dir.map(|d| options.directory.join(isthmus_stage::words::path(d)));
     match directory.map(|d| (std::fs::create_dir_all(&d), d)) {
         Some((Err(error), directory)) => {

@@ -68,6 +68,7 @@ pub use isthmus_wire::grid::Stream;
 pub use links::{LinkOptions, LinkReport, Sighting, believe, cache_file, now, read_cache, site_name, write_cache};
 pub use meeting::can_meet_at;
 pub use output::OutputPattern;
+pub use outputs::check_results;
 pub use progress::{Progress, expected};
 pub use session::Session;
 pub use spawned::spawned_alone;

@@ -3,10 +3,12 @@
 
 use crate::left::Before;
 use isthmus_job::transfer::{Pattern, Transfers};
+use isthmus_job::{Job, JobError};
 use isthmus_reach::Failure;
 use isthmus_reach::transfer::{Line, progress};
 use isthmus_stage::words;
 use isthmus_wire::service::{Entry, File, Root};
+use rustix::fs::{Access, access};
 use std::path::{Path, PathBuf};
 
 /// Where outputs go unless the job says so: below it each job has a directory of its own.
@@ -73,6 +75,27 @@ pub(crate) fn copy_own(before: &Before, patterns: &[Pattern], top: &Path) -> Res
         std::fs::copy(before.directory().join(words::path(path)), &here).map_err(|e| cannot(&here, e))?;
     }
     Ok(changed)
+}
+
+/// Whether there is a place for the outputs of a job below this directory of the user: at its end it would be too late
+/// to hear that there is none.
+pub fn check_results(job: &Job, directory: &Path) -> Result<(), JobError> {
+    for subjob in job.subjobs().iter().filter(|subjob| !subjob.files.outputs.is_empty()) {
+        let named = subjob.files.results.as_deref();
+        let place = named.map_or_else(|| PathBuf::from(RESULTS), words::path);
+        let whole = directory.join(&place);
+        let above = whole.ancestors().find(|above| above.exists()).unwrap_or(directory);
+        let usable = match above.is_dir() {
+            true => access(above, Access::WRITE_OK | Access::EXEC_OK),
+            false => Err(rustix::io::Errno::NOTDIR),
+        };
+        usable.map_err(|error| {
+            let why = std::io::Error::from(error);
+            JobError::new(format!("outputs cannot be put into '{}': {why}", place.display()))
+                .hint("name a directory in which you may write with --results")
+        })?;
+    }
+    Ok(())
 }
 
 /// Where the outputs of a job go, below the user's directory.

@@ -90,6 +90,13 @@ fn files_that_would_be_overwritten() {
         );
     }
     assert_eq!(std::fs::read_to_string(&app).unwrap(), "#!/bin/sh\n");
+    for place in ["/dev/null", "./app/results", "/dev/null/results"] {
+        refused(
+            &bench,
+            &format!("run --output *.out --results {place} ./app"),
+            &["outputs cannot be put into", place, "Not a directory", "--results"],
+        );
+    }
     for option in ["--trace", "--events"] {
         refused(
             &bench,
