@@ -32,7 +32,8 @@ impl ShmTransport {
                 number: round.number + SOON,
                 ..round
             };
-            self.layouts.view(&self.segment, slab).arrived(next, cell).0.fetch();
+            let view = self.layouts.view(&self.segment, slab);
+            view.arrived_at(next.size, view.cell(next, cell).0).fetch();
         }
     }
 
