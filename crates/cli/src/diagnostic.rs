@@ -13,7 +13,7 @@ pub(crate) const STATUS_USAGE: u8 = 2;
 /// Tells the user everything that is wrong with what they wrote.
 pub(crate) fn refuse(errors: &(impl Clone + Into<JobErrors>)) -> ExitCode {
     let errors: JobErrors = errors.clone().into();
-    let paint = paint();
+    let paint = to_people();
     for error in errors.iter() {
         crate::complain(&format!("isthmus: {} {}", paint.severe("error:"), error.render(paint)));
     }
@@ -90,13 +90,13 @@ pub(crate) fn note(note: &JobError) {
     if IS_MUTE.load(Ordering::Relaxed) {
         return;
     }
-    let paint = paint();
+    let paint = to_people();
     crate::complain(&format!("isthmus: {} {}", paint.mild("note:"), note.render(paint)));
 }
 
 /// Tells the user about something that they wrote and that is not used.
 pub(crate) fn warn(warning: &JobError) {
-    let paint = paint();
+    let paint = to_people();
     crate::complain(&format!(
         "isthmus: {} {}",
         paint.mild("warning:"),
@@ -104,11 +104,16 @@ pub(crate) fn warn(warning: &JobError) {
     ));
 }
 
+/// For standard error.
+fn to_people() -> Paint {
+    paint(&std::io::stderr())
+}
+
 /// Colours on terminals only, and never when NO_COLOR says so.
-fn paint() -> Paint {
+pub(crate) fn paint(stream: &impl IsTerminal) -> Paint {
     let refused = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
     let dumb = std::env::var_os("TERM").is_some_and(|v| v == "dumb");
-    if std::io::stderr().is_terminal() && !refused && !dumb {
+    if stream.is_terminal() && !refused && !dumb {
         Paint::Colours
     } else {
         Paint::Plain

@@ -37,6 +37,10 @@ const OPTIONS: [(&str, &[&str]); 7] = [
 
 /// Widest name of a command in the list, columns.
 const NAME: usize = 12;
+/// Lines that begin so far to the right are descriptions, columns.
+const DEEP: usize = 8;
+/// Descriptions in less space than this are not broken, columns.
+const NARROWEST: usize = 20;
 
 /// The command as its help shows it.
 pub(crate) fn sorted(command: Command) -> Command {
@@ -77,6 +81,70 @@ fn headed(argument: Arg) -> Arg {
     }
 }
 
+/// The text in lines that fit into a terminal. What does not fit goes on below the description that it belongs to.
+pub(crate) fn wrapped(text: &str, columns: usize) -> String {
+    let lines: Vec<String> = text.split('\n').map(|line| wrapped_line(line, columns)).collect();
+    lines.join("\n")
+}
+
+fn wrapped_line(line: &str, columns: usize) -> String {
+    let (at, indent) = description(line);
+    if width(line) <= columns || indent + NARROWEST > columns {
+        return line.to_owned();
+    }
+    let mut out = line[..at].to_owned();
+    let mut used = indent;
+    for word in line[at..].split(' ') {
+        let begins = used == indent;
+        if !begins && used + 1 + width(word) > columns {
+            let _ = write!(out, "\n{:indent$}", "");
+            used = indent;
+        } else if !begins {
+            out.push(' ');
+            used += 1;
+        }
+        out.push_str(word);
+        used += width(word);
+    }
+    out
+}
+
+/// Where the description of an option or a command begins in its line: bytes, columns.
+fn description(line: &str) -> (usize, usize) {
+    let (mut column, mut spaces, mut styled) = (0, 0, false);
+    let mut begun = None;
+    for (at, sign) in line.char_indices() {
+        match sign {
+            '\x1b' => styled = true,
+            'm' if styled => styled = false,
+            _ if styled => {}
+            ' ' => (column, spaces) = (column + 1, spaces + 1),
+            _ => {
+                match begun {
+                    None if column >= DEEP => return (at, column),
+                    None => begun = Some((at, column)),
+                    // Behind a short name and a gap.
+                    Some(_) if spaces >= 2 => return (at, column),
+                    Some(_) => {}
+                }
+                (column, spaces) = (column + 1, 0);
+            }
+        }
+    }
+    begun.unwrap_or((0, 0))
+}
+
+/// Columns of a text, without what makes it bold.
+fn width(text: &str) -> usize {
+    let mut styled = false;
+    let shown = text.chars().filter(|sign| {
+        let was = styled;
+        styled = *sign == '\x1b' || styled && *sign != 'm';
+        !was && !styled
+    });
+    shown.count()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -107,6 +175,23 @@ mod tests {
         let there: BTreeSet<&str> = run.get_arguments().map(|a| a.get_id().as_str()).collect();
         for id in OPTIONS.iter().flat_map(|(_, members)| members.iter()) {
             assert!(there.contains(id), "{id}");
+        }
+    }
+
+    #[test]
+    fn long_lines_go_on_below_their_description() {
+        let line = "  \x1b[1m-n\x1b[0m, --number <N>  one two three four five six seven";
+        assert_eq!(
+            wrapped(line, 42),
+            "  \x1b[1m-n\x1b[0m, --number <N>  one two three four\n                    five six seven"
+        );
+        assert_eq!(
+            wrapped("          one two three four five", 30),
+            "          one two three four\n          five"
+        );
+        assert_eq!(wrapped("about words of no option", 22), "about words of no\noption");
+        for whole in ["", "short", "  --a-very-long-name-of-an-option <VALUE>  word word"] {
+            assert_eq!(wrapped(whole, 45), whole);
         }
     }
 }

@@ -3,8 +3,8 @@
 #![deny(unsafe_code)]
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use isthmus_job::Paint;
 use isthmus_wire::word;
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -290,12 +290,16 @@ fn unparsed(error: &clap::Error, words: &[std::ffi::OsString], command: &clap::C
             }
         };
     }
-    if std::io::stdout().is_terminal() {
-        // With its styles.
-        let _ = error.print();
-    } else {
-        put(error.render().to_string().as_bytes());
+    let text = error.render();
+    let text = match diagnostic::paint(&std::io::stdout()) {
+        Paint::Colours => text.ansi().to_string(),
+        Paint::Plain => text.to_string(),
+    };
+    put(match rustix::termios::tcgetwinsize(std::io::stdout()) {
+        Ok(size) if size.ws_col > 0 => help::wrapped(&text, usize::from(size.ws_col)),
+        _ => text,
     }
+    .as_bytes());
     ExitCode::SUCCESS
 }
 
