@@ -23,9 +23,9 @@ pub(crate) struct Run {
     /// Total number of processes [default: 1 per site; in a scheduler's allocation, its slots]
     #[arg(short = 'n', long = "processes", value_name = "N", allow_hyphen_values = true)]
     pub(super) processes: Option<String>,
-    /// Site to run on: NAME[:N] or ALIAS=NAME[:N]; NAME is `home` or an ssh destination; repeatable. Its scheduler:
-    /// NAME:N,scheduler=slurm,queue=Q,account=A,limit=1h,nodes=2,exclusive,directive=--option (or grid-engine, pbs,
-    /// lsf). On top of its own MPI: NAME:N,mpi or NAME:N,mpi=MPIEXEC
+    /// Site to run on: NAME[:N] or ALIAS=NAME[:N]; NAME is `home` or an ssh destination; repeatable. With its
+    /// scheduler (slurm, grid-engine, pbs, lsf): NAME:N,scheduler=slurm,queue=Q,limit=1h; also account=A, nodes=2,
+    /// exclusive, directive=--option. On top of its own MPI: NAME:N,mpi or NAME:N,mpi=MPIEXEC
     #[arg(short, long = "site", value_name = "SITE")]
     pub(super) sites: Vec<String>,
     /// Select sites by their resources, from those that --site names or from all known ones: 'cores>=64 &&
