@@ -342,6 +342,19 @@ pub enum WindowCount {
     Bundled,
 }
 
+impl WindowCount {
+    /// All, in the order of their values.
+    pub const ALL: [Self; WINDOWS.len()] = [
+        Self::Put,
+        Self::Get,
+        Self::Accumulate,
+        Self::Lock,
+        Self::Wait,
+        Self::Placed,
+        Self::Bundled,
+    ];
+}
+
 /// How what is counted of windows is called.
 pub fn window_operation(engine: &mut Engine, what: WindowCount) -> Operation {
     engine.core.operation(WINDOWS[what as usize])

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use isthmus_abi::constants as abi;
 use isthmus_core::error::{Error, Result as Outcome};
+use isthmus_core::world::WindowCount;
 use isthmus_datatype::raw::WriteMemory;
 use isthmus_engine::{
     Completion, Core, Engine, EngineError, Lease, Lent, Machine, Members, Operation as Counted, Peer, Port, Request,
@@ -69,10 +70,10 @@ impl Question {
 
 /// See the module.
 pub(crate) struct Desk {
-    /// How what arrives without a copy is counted, and what leaves together with others.
-    counted: [Counted; 2],
+    /// How things are counted.
+    pub(super) counted: [Counted; WindowCount::ALL.len()],
     windows: BTreeMap<Key, Box<Open>>,
-    asked: HashMap<u32, Question>,
+    asked: BTreeMap<u32, Question>,
     numbers: u32,
     /// Requests that are not complete, and how many of their parts are not over.
     requests: HashMap<Request, u32>,
@@ -84,12 +85,12 @@ pub(crate) struct Desk {
 }
 
 impl Desk {
-    /// `counted`: how what arrives without a copy is counted, and what leaves together with others.
-    pub(super) fn new(counted: [Counted; 2]) -> Self {
+    /// `counted`: how things are counted, each [`WindowCount`] at its value.
+    pub(super) fn new(counted: [Counted; WindowCount::ALL.len()]) -> Self {
         Self {
             counted,
             windows: BTreeMap::default(),
-            asked: HashMap::default(),
+            asked: BTreeMap::default(),
             numbers: 0,
             requests: HashMap::default(),
             freed: BTreeMap::default(),
@@ -196,7 +197,7 @@ impl Desk {
         operation: &Operation<'_>,
     ) -> Option<u64> {
         let bytes = self.out.bundle(port, peer, among, operation)?;
-        port.count(self.counted[1], peer, bytes);
+        port.count(self.counted[WindowCount::Bundled as usize], peer, bytes);
         Some(bytes)
     }
 
@@ -465,7 +466,7 @@ impl Machine for Desk {
     }
 
     fn placed(&mut self, port: &mut Port<'_>, peer: Peer, header: &Header) {
-        port.count(self.counted[0], peer, header.length);
+        port.count(self.counted[WindowCount::Placed as usize], peer, header.length);
         if What::from_tag(header.tag) == Some(What::Data) {
             if let Some((_, open)) = named(&mut self.windows, halves(header).0, peer) {
                 open.placed(peer, header);

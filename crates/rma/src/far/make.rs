@@ -25,7 +25,7 @@ pub(crate) fn take_frames(world: &World, comm: &Comm) -> bool {
 fn register(world: &World) {
     let mut engine = world.engine().lock();
     if with_machine(&mut engine, protocol::RMA, |_: &mut Desk, _| ()).is_none() {
-        let counted = [WindowCount::Placed, WindowCount::Bundled].map(|what| window_operation(&mut engine, what));
+        let counted = WindowCount::ALL.map(|what| window_operation(&mut engine, what));
         engine.register(protocol::RMA, Box::new(Desk::new(counted)));
     }
     if engine.underneath().is_there() {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Frames of one-sided communication that leave: their headers, and what has not left yet.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use isthmus_engine::{Context, EngineError, Peer, Port, Request, SendBuffer, Sending};
 use isthmus_wire::frame::{Header, Kind};
@@ -60,13 +60,13 @@ pub(super) struct Answered {
 #[derive(Default)]
 pub(super) struct Outgoing {
     names: u64,
-    pub(super) leaving: HashMap<u64, Leaving>,
+    pub(super) leaving: BTreeMap<u64, Leaving>,
     /// Bytes of operations that have not left, by peer and [`Memory`].
-    pub(super) waiting: HashMap<Peer, [u64; 2]>,
+    pub(super) waiting: BTreeMap<Peer, [u64; 2]>,
     /// Operations for peers that what left before has not reached yet.
-    bundles: HashMap<Peer, Bundled>,
+    bundles: BTreeMap<Peer, Bundled>,
     /// Frames for peers of this site, and how groups have grown since this process last looked after messages.
-    held: HashMap<Peer, Group>,
+    held: BTreeMap<Peer, Group>,
 }
 
 /// A frame that needs nothing more.

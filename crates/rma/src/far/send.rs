@@ -2,7 +2,7 @@
 //! Operations on processes on other nodes, on their way there.
 
 use isthmus_core::error::Result;
-use isthmus_core::world::{WindowCount, window_operation};
+use isthmus_core::world::WindowCount;
 use isthmus_datatype::Datatype;
 use isthmus_engine::{EngineError, Peer, Port, Request, SendBuffer, with_machine};
 use isthmus_lock::shared::LockKind;
@@ -111,8 +111,6 @@ pub(super) fn send(
     let mut sent = sent_of(window);
     let name = sent.types.entry(rank).or_default().name(call.datatype)?;
     let mut engine = window.world.engine().lock();
-    let locks = window_operation(&mut engine, WindowCount::Lock);
-    let operates = window_operation(&mut engine, call.counted());
     let said = with_desk(&mut engine, |desk, port| {
         if let Some(kind) = kind.filter(|_| !sent.locked.contains(&rank)) {
             let lock = header(What::Lock, way.context, number_of(kind), 0);
@@ -122,13 +120,13 @@ pub(super) fn send(
             } else {
                 desk.say(port, way.peer, lock, SendBuffer::EMPTY)?;
             }
-            port.count(locks, way.peer, 0);
+            port.count(desk.counted[WindowCount::Lock as usize], way.peer, 0);
             sent.locked.insert(rank);
         }
         if is_unanswered {
             sent.open.insert(rank);
         }
-        port.count(operates, way.peer, call.moved);
+        port.count(desk.counted[call.counted() as usize], way.peer, call.moved);
         way.request = (when == When::Locked && parts > 0).then(|| desk.begin(port, parts));
         let said = operate(desk, port, &mut sent.counts, &way, call, name, load);
         if let (Err(_), Some(request)) = (&said, way.request) {

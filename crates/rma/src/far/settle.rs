@@ -7,7 +7,7 @@ use std::sync::atomic::{Ordering, fence};
 
 use isthmus_core::error::{Error, Result};
 use isthmus_core::members;
-use isthmus_core::world::{WindowCount, window_operation};
+use isthmus_core::world::WindowCount;
 use isthmus_engine::{Engine, Peer, Request, SendBuffer, with_machine};
 use isthmus_wire::frame::protocol;
 use isthmus_wire::rma::What;
@@ -225,7 +225,6 @@ pub(crate) fn has_done_of(window: &Window, engine: &mut Engine, rank: u32, bytes
 /// Asks a member to tell when all before is done.
 pub(super) fn ask(window: &Window, engine: &mut Engine, rank: u32, what: What) -> Result<Request> {
     let (context, peer) = (window.context_number(), window.comm.channel().members.peer(rank));
-    let waits = window_operation(engine, WindowCount::Wait);
     with_desk(engine, |desk, port| {
         let request = desk.begin(port, 1);
         let question = desk.ask((key_of(window), peer), None, Some(request));
@@ -234,7 +233,7 @@ pub(super) fn ask(window: &Window, engine: &mut Engine, rank: u32, what: What) -
             _ => desk.say(port, peer, header(what, context, question, 0), SendBuffer::EMPTY),
         };
         match said {
-            Ok(()) => port.count(waits, peer, 0),
+            Ok(()) => port.count(desk.counted[WindowCount::Wait as usize], peer, 0),
             // Who is lost is told by others.
             Err(_) => desk.forget(port, question),
         }
