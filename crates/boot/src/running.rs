@@ -168,7 +168,6 @@ impl Running {
         let measure = told.links.measure;
         let estimates = LinkEstimates::from_wire(std::mem::take(&mut told.links))
             .map_err(|e| BootError::agent(format!("its message about links is invalid: {e:?}")))?;
-        let title = std::mem::take(&mut told.title);
         let processes = Processes::of(&told.job, topology.size());
         let ways = Ways::open(&told, &places, &topology, (offer, vendor), &processes, threads)?;
         let (far, inside) = (ways.leave_the_node(), ways.stay_inside());
@@ -203,7 +202,7 @@ impl Running {
             .with_links(estimates, measuring)
             .with_native(native_world)
             .with_id(std::array::from_fn(|at| id[at]))
-            .with_title(title);
+            .with_title(std::mem::take(&mut told.title));
         let world = Arc::new(world);
         if let Some((hook, prober)) = ways.wide {
             report(&world, &agent, &hook, &prober);

@@ -30,7 +30,8 @@ pub(crate) fn mistake(error: &Error, words: &[OsString], top: &Command) -> Optio
         ErrorKind::UnknownArgument => {
             let near = texts(error, ContextKind::SuggestedArg);
             let near = near.first().map(|near| format!("did you mean '{}'?", option(near)));
-            JobError::new(format!("{name} has no option '{argument}'")).hint(near.unwrap_or(lists))
+            let advice = hyphened(&argument, words, top).or(near).unwrap_or(lists);
+            JobError::new(format!("{name} has no option '{argument}'")).hint(advice)
         }
         ErrorKind::InvalidSubcommand => {
             let word = texts(error, ContextKind::InvalidSubcommand).concat();
@@ -117,6 +118,25 @@ fn texts(error: &Error, kind: ContextKind) -> Vec<String> {
         Some(ContextValue::Strings(texts)) => texts.clone(),
         _ => Vec::new(),
     }
+}
+
+/// How an option gets a value that begins with a hyphen, if the word was meant as one.
+fn hyphened(unknown: &str, words: &[OsString], top: &Command) -> Option<String> {
+    let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
+    let verb = top.find_subcommand(&**words.get(1)?)?;
+    let takes_value = |option: &str| {
+        let name = option.strip_prefix("--");
+        name.is_some()
+            && verb
+                .get_arguments()
+                .any(|a| a.get_long() == name && a.get_action().takes_values())
+    };
+    let mut pairs = words.windows(2).take_while(|pair| pair[0] != "--");
+    let pair = pairs.find(|pair| pair[1].starts_with(unknown) && takes_value(&pair[0]))?;
+    let (option, value) = (&pair[0], &pair[1]);
+    Some(format!(
+        "to pass '{value}' as the value of {option}, write {option}={value}"
+    ))
 }
 
 #[cfg(test)]

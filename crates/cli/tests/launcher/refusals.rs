@@ -79,6 +79,25 @@ fn words_that_are_no_commands() {
 }
 
 #[test]
+fn values_that_begin_with_a_hyphen() {
+    let bench = Bench::new("hyphens");
+    for (line, part) in [
+        ("run --time -5s true", "write --time=-5s"),
+        ("run -n 1 --input -mesh.nc true", "write --input=-mesh.nc"),
+        ("ps --json -x", "isthmus ps has no option '-x'"),
+    ] {
+        let done = bench.run(line);
+        assert!(done.errors.contains(part), "{done:?}");
+        assert_eq!(
+            done.errors.contains("as the value of"),
+            part.starts_with("write"),
+            "{done:?}"
+        );
+    }
+    refused(&bench, "run --time=-5s true", &["'-5s' is not a time limit"]);
+}
+
+#[test]
 fn files_that_would_be_overwritten() {
     let bench = Bench::new("overwritten");
     let app = bench.write("work/app", "#!/bin/sh\n", 0o755);
