@@ -66,7 +66,14 @@ impl Arrived {
         after_update();
     }
 
-    /// The same in a cell of a word, of which so many bytes are given, at most 8.
+    /// [`Arrived::one`] in a cell of a word, of which so many bytes are given, at most 8.
+    #[inline]
+    pub(crate) fn one_of(&self, turn: u64, bytes: usize) {
+        self.0
+            .store((turn + 1) | (bytes as u64) << BYTES_SHIFT, Ordering::Release);
+    }
+
+    /// The same, before a look for sleepers.
     #[inline]
     pub(crate) fn last_of(&self, turn: u64, bytes: usize) {
         self.0
@@ -222,7 +229,7 @@ pub(crate) struct Turns {
 
 impl Turns {
     /// Whether a member may give in a round, where `rounds` take turns.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn is_free<'a>(
         &mut self,
         round: u64,
@@ -242,10 +249,10 @@ impl Turns {
         round - self.left < 64
     }
 
-    /// The member leaves a round, where `rounds` take turns. `mine`: its own words. True if it says so, and sleepers
-    /// are to be looked for.
-    #[inline]
-    pub(crate) fn leave(&mut self, round: u64, rounds: u64, size: usize, mine: &Left) -> bool {
+    /// The member leaves a round, where `rounds` take turns. `mine`: its own words, which are only needed now and then.
+    /// True if it says so, and sleepers are to be looked for.
+    #[inline(always)]
+    pub(crate) fn leave<'a>(&mut self, round: u64, rounds: u64, size: usize, mine: impl FnOnce() -> &'a Left) -> bool {
         if round == self.left && self.beyond == 0 {
             // As nearly always.
             self.left += 1;
@@ -262,14 +269,14 @@ impl Turns {
         // What it has passed may be among those beyond.
         self.passes &= self.beyond != 0;
         self.said = self.left;
-        mine.store(size, self.left);
+        mine().store(size, self.left);
         true
     }
 
     /// The same of a round in which others may wait for what this member does not give: it says so as soon as it has
     /// left all rounds before.
     #[inline]
-    pub(crate) fn pass(&mut self, round: u64, rounds: u64, size: usize, mine: &Left) -> bool {
+    pub(crate) fn pass<'a>(&mut self, round: u64, rounds: u64, size: usize, mine: impl FnOnce() -> &'a Left) -> bool {
         self.passes = true;
         self.leave(round, rounds, size, mine)
     }
@@ -360,15 +367,15 @@ mod tests {
         assert!(free(&mut turns, 3) && !free(&mut turns, 4));
         assert!(turns[0].may_leave(63) && !turns[0].may_leave(64));
         for round in [1, 2] {
-            turns[0].leave(round, 4, 1, &words[0]);
+            turns[0].leave(round, 4, 1, || &words[0]);
         }
-        turns[1].leave(0, 4, 1, &words[1]);
+        turns[1].leave(0, 4, 1, || &words[1]);
         assert!(!free(&mut turns, 4));
-        turns[0].leave(0, 4, 1, &words[0]);
+        turns[0].leave(0, 4, 1, || &words[0]);
         assert!(turns[0].may_leave(66) && !turns[0].may_leave(67));
         assert!(free(&mut turns, 4) && !free(&mut turns, 5));
         for round in 1..70 {
-            turns[1].leave(round, 4, 1, &words[1]);
+            turns[1].leave(round, 4, 1, || &words[1]);
         }
         assert!(free(&mut turns, 6) && !free(&mut turns, 7));
     }
@@ -378,7 +385,7 @@ mod tests {
     fn a_member_says_now_and_then_that_it_has_left() {
         let word = Left::new();
         let mut turns = Turns::default();
-        let said: Vec<u64> = (0..9).filter(|&round| turns.leave(round, 16, 0, &word)).collect();
+        let said: Vec<u64> = (0..9).filter(|&round| turns.leave(round, 16, 0, || &word)).collect();
         assert_eq!(said, [3, 7]);
         assert_eq!(word.load(0), 8);
     }
@@ -388,10 +395,13 @@ mod tests {
     fn a_member_that_passes_says_so_as_soon_as_it_can() {
         let word = Left::new();
         let mut turns = Turns::default();
-        assert!(turns.pass(0, 64, 0, &word) && word.has_left(0, 0) && !word.has_left(0, 1));
-        assert!(!turns.pass(2, 64, 0, &word), "round 1 goes on");
-        assert!(turns.leave(1, 64, 0, &word) && word.has_left(0, 2));
-        assert!(!turns.leave(3, 64, 0, &word) && !word.has_left(0, 3), "as usual again");
+        assert!(turns.pass(0, 64, 0, || &word) && word.has_left(0, 0) && !word.has_left(0, 1));
+        assert!(!turns.pass(2, 64, 0, || &word), "round 1 goes on");
+        assert!(turns.leave(1, 64, 0, || &word) && word.has_left(0, 2));
+        assert!(
+            !turns.leave(3, 64, 0, || &word) && !word.has_left(0, 3),
+            "as usual again"
+        );
     }
 
     #[cfg(not(loom))]
@@ -459,7 +469,7 @@ mod tests {
                     thread::yield_now();
                 }
                 assert_eq!(read(hall, 1 - me), 10 * (round + 1) + 1 - me as u64);
-                turns.leave(round, 1, 0, &hall.left[me]);
+                turns.leave(round, 1, 0, || &hall.left[me]);
             }
         }
 
@@ -488,7 +498,7 @@ mod tests {
                         let mut turns = Turns::default();
                         write(&hall, 0, 7);
                         hall.arrived[0].one(0);
-                        turns.leave(0, 1, 0, &hall.left[0]);
+                        turns.leave(0, 1, 0, || &hall.left[0]);
                         while !turns.is_free(1, 1, 0, || &hall.left) {
                             thread::yield_now();
                         }
@@ -499,7 +509,7 @@ mod tests {
                     thread::yield_now();
                 }
                 assert_eq!(read(&hall, 0), 7);
-                Turns::default().leave(0, 1, 0, &hall.left[1]);
+                Turns::default().leave(0, 1, 0, || &hall.left[1]);
                 giver.join().unwrap();
             });
         }
@@ -549,7 +559,7 @@ mod tests {
         fn no_wake_up_is_lost() {
             loom::model(|| sleeper(|hall| hall.arrived[0].last(0), |hall| hall.arrived[0].is_there(0)));
             loom::model(|| sleeper(|hall| hall.arrived[0].last_of(0, 8), |hall| hall.arrived[0].is_there(0)));
-            let leave = |hall: &Hall| _ = Turns::default().leave(0, 1, 0, &hall.left[0]);
+            let leave = |hall: &Hall| _ = Turns::default().leave(0, 1, 0, || &hall.left[0]);
             loom::model(move || sleeper(leave, |hall| Turns::default().is_free(1, 1, 0, || &hall.left[..1])));
         }
     }

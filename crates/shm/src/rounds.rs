@@ -143,6 +143,24 @@ const MARK: u64 = 1 << 63;
 
 const _: () = assert!(HANDLE_BYTES == OFFER);
 
+/// [`SharedSlabs::is_free`], part of whoever asks.
+#[inline(always)]
+fn may_give(transport: &mut ShmTransport, slab: &Slab, round: Round) -> bool {
+    let members = || transport.layouts.view(&transport.segment, slab).left();
+    let turns = transport.slabs.turns(slab, round.size);
+    turns.is_free(round.number, rounds(round.size), round.size as usize, members)
+}
+
+/// [`SharedSlabs::leave`], part of whoever leaves.
+#[inline(always)]
+fn leave_round(transport: &mut ShmTransport, slab: &Slab, round: Round) {
+    let mine = || &transport.layouts.view(&transport.segment, slab).left()[slab.me as usize];
+    let turns = transport.slabs.turns(slab, round.size);
+    if turns.leave(round.number, rounds(round.size), round.size as usize, mine) {
+        transport.announce(slab.number);
+    }
+}
+
 impl SharedSlabs for ShmTransport {
     fn is_near(&self, peer: Peer) -> bool {
         self.slots.get(peer).is_some()
@@ -223,11 +241,7 @@ impl SharedSlabs for ShmTransport {
     // Who gives at once asks this first: a call costs as much as the answer.
     #[inline(always)]
     fn is_free(&mut self, slab: &Slab, round: Round) -> bool {
-        let rounds = rounds(round.size);
-        let view = self.layouts.view(&self.segment, slab);
-        let members = || view.left();
-        let turns = self.slabs.turns(slab, round.size);
-        turns.is_free(round.number, rounds, round.size as usize, members)
+        may_give(self, slab, round)
     }
 
     fn give(&mut self, slab: &Slab, round: Round, cell: u32, bytes: usize) -> Result<Giving<'_>, SendError> {
@@ -257,7 +271,7 @@ impl SharedSlabs for ShmTransport {
         bytes: usize,
         leaves: bool,
     ) -> bool {
-        if !self.is_free(slab, round) {
+        if !may_give(self, slab, round) {
             return false;
         }
         let view = self.layouts.view(&self.segment, slab);
@@ -281,8 +295,53 @@ impl SharedSlabs for ShmTransport {
         self.announce(slab.number);
         self.prepare(slab, round, cell);
         if leaves {
-            self.leave(slab, round);
+            leave_round(self, slab, round);
         }
+        true
+    }
+
+    fn give_each_at_once(&mut self, slab: &Slab, round: Round, block: &mut dyn FnMut(u32) -> ReadMemory) -> bool {
+        if !may_give(self, slab, round) {
+            return false;
+        }
+        let view = self.layouts.view(&self.segment, slab);
+        let (header, turn) = (header(round.size), round.number / rounds(round.size));
+        let soon = Round {
+            number: round.number + SOON,
+            ..round
+        };
+        // With the last one sleepers are looked for.
+        let last = slab
+            .members
+            .wrapping_sub(if slab.me + 1 == slab.members { 2 } else { 1 });
+        for cell in 0..slab.members {
+            if cell == slab.me {
+                continue;
+            }
+            let (block, (at, room)) = (block(cell), view.cell(round, cell));
+            let bytes = usize::try_from(block.window().1).unwrap_or(0);
+            assert!(header + bytes <= room, "more than the cells of a round hold");
+            let to = view.memory(at, header + bytes).wrapping_add(header);
+            // SAFETY: `bytes` bytes inside the mapping; until this member arrives the cell is its own (rule 6).
+            let mut to = unsafe { WriteMemory::new(to, 0, bytes as isize) };
+            to.copy(0, &block, 0, bytes);
+            self.copied.cells += bytes as u64;
+            let arrived = view.arrived_at(round.size, at);
+            if round.size != CellSize::Word {
+                view.length(at).store(bytes as u64, Ordering::Relaxed);
+            }
+            match (round.size, cell == last) {
+                (CellSize::Word, false) => arrived.one_of(turn, bytes),
+                (CellSize::Word, true) => arrived.last_of(turn, bytes),
+                (_, false) => arrived.one(turn),
+                (_, true) => arrived.last(turn),
+            }
+            view.arrived(soon, cell).0.fetch();
+        }
+        if slab.members > 1 {
+            self.announce(slab.number);
+        }
+        leave_round(self, slab, round);
         true
     }
 
@@ -353,35 +412,41 @@ impl SharedSlabs for ShmTransport {
 
     #[inline]
     fn leave(&mut self, slab: &Slab, round: Round) {
-        let left = self.layouts.view(&self.segment, slab).left();
-        let turns = self.slabs.turns(slab, round.size);
-        let mine = &left[slab.me as usize];
-        if turns.leave(round.number, rounds(round.size), round.size as usize, mine) {
-            self.announce(slab.number);
-        }
+        leave_round(self, slab, round);
     }
 
+    #[inline]
+    fn leave_soon(&mut self, slab: &Slab, round: Round) -> bool {
+        let may = self.slabs.turns(slab, round.size).may_leave(round.number);
+        if may {
+            leave_round(self, slab, round);
+        }
+        may
+    }
+
+    #[inline]
     fn leave_some(&mut self, slab: &Slab, first: Round, count: u64) -> u64 {
-        let mut done = 0;
-        while done < count {
-            let number = first.number + done;
-            if !self.slabs.turns(slab, first.size).may_leave(number) {
-                break;
-            }
-            self.leave(slab, Round { number, ..first });
+        let mine = || &self.layouts.view(&self.segment, slab).left()[slab.me as usize];
+        let (rounds, size) = (rounds(first.size), first.size as usize);
+        let turns = self.slabs.turns(slab, first.size);
+        let (mut done, mut says) = (0, false);
+        while done < count && turns.may_leave(first.number + done) {
+            says |= turns.leave(first.number + done, rounds, size, mine);
             done += 1;
+        }
+        if says {
+            self.announce(slab.number);
         }
         done
     }
 
     #[inline]
     fn pass(&mut self, slab: &Slab, round: Round) -> bool {
-        let left = self.layouts.view(&self.segment, slab).left();
+        let mine = || &self.layouts.view(&self.segment, slab).left()[slab.me as usize];
         let turns = self.slabs.turns(slab, round.size);
         if !turns.may_leave(round.number) {
             return false;
         }
-        let mine = &left[slab.me as usize];
         if turns.pass(round.number, rounds(round.size), round.size as usize, mine) {
             self.announce(slab.number);
         }

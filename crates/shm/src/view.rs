@@ -75,7 +75,7 @@ impl<'s> SlabView<'s> {
     }
 
     /// Up to which turn a cell is there, and the turn of the round.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn arrived(&self, round: Round, cell: u32) -> (&'s Arrived, u64) {
         let rounds = rounds(round.size);
         let turn = round.number / rounds;

@@ -320,6 +320,10 @@ pub trait SharedSlabs {
         leaves: bool,
     ) -> bool;
 
+    /// The same for the only giver of a round, which takes nothing: it gives each other member what `block` says, in
+    /// the cell of that member, and has left.
+    fn give_each_at_once(&mut self, slab: &Slab, round: Round, block: &mut dyn FnMut(u32) -> ReadMemory) -> bool;
+
     /// What a member who has arrived has given: up to `bytes`, and how many it said that it gives.
     fn given(&self, slab: &Slab, round: Round, cell: u32, bytes: usize) -> (Given<'_>, u64);
 
@@ -338,6 +342,9 @@ pub trait SharedSlabs {
 
     /// This member neither reads nor writes the round's memory any more. (Others may learn that some rounds later.)
     fn leave(&mut self, slab: &Slab, round: Round);
+
+    /// Leaves a round, if this process is not still to leave rounds long before it. False: it is.
+    fn leave_soon(&mut self, slab: &Slab, round: Round) -> bool;
 
     /// Leaves rounds from this one on, up to so many; how many. Less than all where this process is still to leave
     /// rounds long before them.

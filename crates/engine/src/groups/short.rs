@@ -94,7 +94,10 @@ impl Short {
             }
             _ => (bytes, None),
         };
-        let in_one_go = self.what != What::Scatter && round.size != CellSize::Middle;
+        if self.what == What::Scatter && round.size != CellSize::Middle {
+            return Ok(self.give_each_at_once(slabs, slab, round));
+        }
+        let in_one_go = round.size != CellSize::Middle;
         if in_one_go && (first == 0 || first == bytes) {
             let memory = if first < bytes {
                 rest.as_ref()
@@ -126,7 +129,23 @@ impl Short {
         Ok(true)
     }
 
-    /// Gives a block in the cell of each other member, and itself its own: the root of a scatter.
+    /// Gives a block in the cell of each other member, and itself its own, and leaves the round: the root of a scatter.
+    #[inline]
+    fn give_each_at_once(&self, slabs: &mut dyn SharedSlabs, slab: &Slab, round: Round) -> bool {
+        let bytes = self.block as usize;
+        let at = |member: u32| member as isize * bytes as isize;
+        let Some(all) = &self.give else { return true };
+        if !slabs.give_each_at_once(slab, round, &mut |member| all.part(at(member), bytes)) {
+            return false;
+        }
+        // The others come first, who wait.
+        if let Some(take) = &self.take {
+            take.clone().copy(0, all, at(slab.me), bytes);
+        }
+        true
+    }
+
+    /// The same in middle cells, without leaving.
     fn give_each(&self, slabs: &mut dyn SharedSlabs, slab: &Slab, round: Round) -> Result<(), EngineError> {
         let (bytes, me) = (self.block as usize, slab.me);
         let at = |member: u32| member as isize * bytes as isize;
