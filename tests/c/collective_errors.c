@@ -65,6 +65,55 @@ static void one_gives_another_length(MPI_Comm world)
     free(take);
 }
 
+/* The same of blocks that go in other ways, each with each: through cells of two sizes, in a message, written to the root's memory. The root
+   may expect nothing of any of them. */
+static void rows_of_other_lengths(MPI_Comm world)
+{
+    static const int lengths[] = {0, 8, 1000, 6000, 20000, 65536, 100000};
+    enum { LENGTHS = sizeof lengths / sizeof *lengths, LONGEST = 100000 };
+    char *give = calloc(LONGEST, 1), *take = malloc((size_t)size * LONGEST);
+    int counts[4], starts[4], wrong = size - 1;
+    CHECK(give && take);
+    for (int expected = 0; expected < LENGTHS; expected++)
+        for (int given = 0; given < LENGTHS; given++)
+            for (int usual = 0; usual < LENGTHS; usual += 5) {
+                /* Of two the root would wait for nobody, and the other one could not know. */
+                if (lengths[expected] == 0 && lengths[given] > 0 && usual > 0)
+                    continue;
+                /* A message that waits for its receiver, and has none. */
+                if (lengths[given] == 20000 && lengths[expected] <= 1000)
+                    continue;
+                MPI_Request request = MPI_REQUEST_NULL;
+                /* The root of one that does not block would wait for a message that is not sent. */
+                int unsent = (lengths[expected] == 6000 || lengths[expected] == 20000) && lengths[given] <= 1000;
+                int blocking = unsent || (expected + given) % 2;
+                for (int r = 0; r < size; r++) {
+                    counts[r] = lengths[r == wrong ? expected : usual];
+                    starts[r] = r * LONGEST;
+                }
+                int count = rank == wrong ? lengths[given] : counts[rank];
+                int code = blocking ? MPI_Gatherv(give, count, MPI_BYTE, take, counts, starts, MPI_BYTE, 0, world)
+                                    : MPI_Igatherv(give, count, MPI_BYTE, take, counts, starts, MPI_BYTE, 0, world, &request);
+                if (code == MPI_SUCCESS)
+                    code = MPI_Wait(&request, MPI_STATUS_IGNORE);
+                if (rank == 0 && expected != given && expected > 0) {
+                    char text[MPI_MAX_ERROR_STRING], name[32];
+                    int length;
+                    FAILS(MPI_ERR_TRUNCATE, code);
+                    OK(MPI_Error_string(code, text, &length));
+                    snprintf(name, sizeof name, "rank %d", wrong);
+                    CHECK(strstr(text, name));
+                } else {
+                    OK(code);
+                }
+                int sum = 0;
+                OK(MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, world));
+                CHECK(sum == size * (size - 1) / 2);
+            }
+    free(give);
+    free(take);
+}
+
 /* Two share a long reduction: each computes a part. Who has nothing of the result is told what both have called. */
 static void two_reduce_different_lengths(MPI_Comm world)
 {
@@ -102,6 +151,7 @@ int main(int argc, char **argv)
 
     one_errs(world, a, b);
     one_gives_another_length(world);
+    rows_of_other_lengths(world);
     if (size == 2)
         two_reduce_different_lengths(world);
     FAILS(MPI_ERR_ROOT, MPI_Bcast(a, 1, MPI_INT, size, world));

@@ -154,6 +154,9 @@ static void judge(int which, int can_copy)
     enum rule rule = can_copy ? operations[which].rule : SHARED;
     CHECK(rule != SHARED || (copied[STRAIGHT] == 0 && seen <= shared));
     CHECK(rule != ONCE || (copied[STRAIGHT] == straight && seen <= 0));
+    /* Each copies its own block: in messages the root would copy one after another. */
+    double copied_by_this = (double)(own[STRAIGHT] - own_before[STRAIGHT]);
+    CHECK(!can_copy || operations[which].call != gatherv || copied_by_this == (rank == 0 ? 0 : block));
     /* Each time one way or the other. */
     CHECK(rule != EITHER || copied[STRAIGHT] / straight + seen / shared <= 1);
     /* Where each of two has a processor, both compute: the root reads more than half of a block, the other one reads and writes less than half.

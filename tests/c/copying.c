@@ -88,6 +88,47 @@ static void rooted(int n, int salt)
     }
 }
 
+/* Blocks of n elements and fewer with gaps between them, of which the root may take those of the last process in pieces; two at once, so that those
+   who go on may be in the second while others are in the first. */
+static void unequal_rows(int n, int salt)
+{
+    int counts[64], starts[64], root = salt % size, pieces = salt % 2;
+    MPI_Datatype spread, taken;
+    MPI_Request request[2];
+    OK(MPI_Type_create_resized(MPI_INT, 0, 2 * sizeof(int), &spread));
+    OK(MPI_Type_commit(&spread));
+    taken = pieces ? spread : MPI_INT;
+    for (int r = 0; r < size; r++) {
+        /* Some that are copied at once, and short ones. */
+        counts[r] = salt % 3 == 0 && r % 2 ? r : n - 100 * r;
+        starts[r] = r * (n + 1);
+    }
+    for (int in_place = 0; in_place < 2; in_place++) {
+        int *own = in_place && rank == root ? into + starts[rank] : from;
+        void *give = in_place && rank == root ? MPI_IN_PLACE : own;
+        fill(into, (long)size * (n + 1), -1, salt);
+        fill(own, counts[rank], rank, salt);
+        OK(MPI_Gatherv(give, counts[rank], MPI_INT, into, counts, starts, MPI_INT, root, comm));
+        for (int r = 0; r < size && rank == root; r++) {
+            for (int i = 0; i < counts[r]; i++)
+                CHECK(into[starts[r] + i] == value(r, i, salt));
+            CHECK(into[starts[r] + n] == value(-1, starts[r] + n, salt));
+        }
+    }
+    fill(from, counts[rank], rank, salt);
+    fill(into, 2L * size * (n + 1), -1, salt);
+    OK(MPI_Igatherv(from, counts[rank], MPI_INT, into, counts, starts, taken, root, comm, &request[0]));
+    int *second = into + 2L * size * (n + 1);
+    OK(MPI_Igatherv(from, counts[rank], MPI_INT, second, counts, starts, MPI_INT, root, comm, &request[1]));
+    OK(MPI_Waitall(2, request, MPI_STATUSES_IGNORE));
+    for (int r = 0; r < size && rank == root; r++)
+        for (int i = 0; i < counts[r]; i++) {
+            CHECK(into[(pieces ? 2L : 1L) * starts[r] + (pieces ? 2L : 1L) * i] == value(r, i, salt));
+            CHECK(second[starts[r] + i] == value(r, i, salt));
+        }
+    OK(MPI_Type_free(&spread));
+}
+
 /* A number whose sums depend on the order. */
 static float fraction(int from, long i, int salt)
 {
@@ -221,6 +262,7 @@ static void work(int salt)
             rooted(N, salt);
             reductions(N - salt % 3, salt);
         }
+        unequal_rows(N + 400, salt);
         if (i == 0) {
             rooted(8 * N, salt);
             reductions(8 * N, salt);

@@ -10,7 +10,7 @@ use isthmus_transport::sharing::Sharing;
 use crate::base::notes::Made;
 use crate::base::requests::Owner;
 use crate::engine::plans;
-use crate::groups::rows::Slots;
+use crate::groups::rows::slots::Slots;
 use crate::groups::state::{Groups, give_back};
 use crate::groups::{Cut, Taker};
 use crate::mismatch::asking::note_made;
@@ -306,6 +306,30 @@ impl Turns<'_> {
     }
 }
 
+/// Blocks that do not go through cells in an operation of blocks that may differ in length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LongBlocks {
+    longest: u64,
+    written: Option<u64>,
+}
+
+impl LongBlocks {
+    /// Bytes of the longest block that goes through cells.
+    pub fn longest(&self) -> u64 {
+        self.longest
+    }
+
+    /// Blocks of so many bytes and more are written to the root's memory, where that is possible.
+    pub fn written(&self) -> Option<u64> {
+        self.written
+    }
+
+    /// Whether a block of so many bytes goes in a message.
+    pub fn is_sent(&self, bytes: u64) -> bool {
+        bytes > self.longest && self.written.is_none_or(|written| bytes < written)
+    }
+}
+
 /// Memory in which groups meet ([`Engine::frames`]).
 pub struct Slabs<'a> {
     core: &'a mut Core,
@@ -334,12 +358,16 @@ impl<'a> Slabs<'a> {
         })
     }
 
-    /// Longest block, in bytes, of an operation of blocks that may differ in length that goes through cells; longer
-    /// ones go in messages. The same at all members. `None`: none does.
-    pub fn longest_block(self, channel: &Channel, what: What) -> Option<u64> {
+    /// What goes how in an operation of blocks that may differ in length. The same at all members. `None`: all goes in
+    /// messages.
+    pub fn long_blocks(self, channel: &Channel, what: What) -> Option<LongBlocks> {
         channel.slab?;
-        let slabs = self.groups.slabs(self.core)?;
-        Some(Slots::of(slabs, what, channel.members.count())?.longest())
+        let (slabs, members) = (self.groups.slabs(self.core)?, channel.members.count());
+        let slots = Slots::of(slabs, what, members)?;
+        Some(LongBlocks {
+            longest: slots.longest(),
+            written: slots.written(what, members),
+        })
     }
 
     /// Whether steps together go on in a frame.

@@ -8,13 +8,14 @@ use crate::script::{Kind, Piece, Script};
 use crate::step::{Action, After, Buffer, Rank, Slice};
 use crate::{Blocks, Call, Operation};
 
-/// The messages of process `me`, one of `size`, for its blocks of more than `longest` bytes in a gatherv, scatterv or
-/// allgatherv, or in an alltoallv or alltoallw that is not in place. `None`: it has no such blocks.
+/// The messages of process `me`, one of `size`, for its long blocks in a gatherv, scatterv or allgatherv, or in an
+/// alltoallv or alltoallw that is not in place; `is_long` says it of a block by its giver and its bytes, and says the
+/// same where it is given and where it is taken. `None`: there are none.
 ///
 /// A block of an allgatherv goes from its owner to everybody, too: each member copies it once, out of the owner's
 /// memory, and waits for nobody who hands it on.
-pub fn long_blocks(call: &Call, size: u32, me: Rank, longest: u64) -> Option<Recorded> {
-    let is_long = |units: u64| call.bytes(units) > longest;
+pub fn long_blocks(call: &Call, size: u32, me: Rank, is_long: impl Fn(Rank, u64) -> bool) -> Option<Recorded> {
+    let is_long = |giver, units| is_long(giver, call.bytes(units));
     let slot = Piece::whole(0).slot(Kind::Share);
     let whole = |buffer, blocks: &Blocks, rank| match blocks {
         Blocks::Known(_) => slice(buffer, blocks.offset(rank), blocks.size(rank)),
@@ -36,7 +37,7 @@ pub fn long_blocks(call: &Call, size: u32, me: Rank, longest: u64) -> Option<Rec
                 Operation::Allgatherv => slice(Buffer::Send, 0, call.blocks.size(me)),
                 _ => whole(Buffer::Send, &call.blocks, to),
             };
-            if is_long(data.length) {
+            if is_long(me, data.length) {
                 script.push(Action::Send { to, data, slot }, After::NONE);
                 any = true;
             }
@@ -47,7 +48,7 @@ pub fn long_blocks(call: &Call, size: u32, me: Rank, longest: u64) -> Option<Rec
                 _ => &call.receive_blocks,
             };
             let data = whole(Buffer::Recv, by_source, from);
-            if is_long(data.length) {
+            if is_long(from, data.length) {
                 script.push(Action::Receive { from, data, slot }, After::NONE);
                 any = true;
             }
@@ -68,7 +69,7 @@ mod tests {
     fn messages(call: impl Fn(Rank) -> Call, size: u32, longest: u64) -> [Vec<(Rank, Rank, Slice)>; 2] {
         let mut told = [Vec::new(), Vec::new()];
         for me in 0..size {
-            let Some(plan) = long_blocks(&call(me), size, me, longest) else {
+            let Some(plan) = long_blocks(&call(me), size, me, |_, bytes| bytes > longest) else {
                 continue;
             };
             let mut plan = plan.plan();

@@ -8,6 +8,7 @@ use isthmus_transport::slabs::{Given, Giving};
 
 use crate::base::binding::{Binding, Blocks, BoundBuffer, Reducer, Unit};
 use crate::base::block::Block;
+use crate::groups::unwritten::Writing;
 
 /// What a member does, as far as its buffers do not say it.
 #[derive(Clone, Copy, Debug)]
@@ -75,6 +76,11 @@ pub(crate) trait Data {
     fn keep(&self, block: u32, bytes: usize);
     /// What a reduction computes.
     fn computes(&self) -> Option<&Arithmetic>;
+    /// How long blocks are written to the root's memory, if they are.
+    #[inline]
+    fn writing(&self) -> Option<&Writing> {
+        None
+    }
     /// The same for an operation that goes on.
     fn bound(self, step: Unequal, members: u32) -> Bound;
 }
@@ -144,6 +150,7 @@ impl<P: Pieces> Data for &P {
             send: buffer(gives, sends),
             receive: buffer(takes, receives),
             computes: P::computes(self).cloned(),
+            writing: None,
         }
     }
 }
@@ -170,6 +177,7 @@ pub(crate) struct Bound {
     send: BoundBuffer,
     receive: BoundBuffer,
     computes: Option<Arithmetic>,
+    writing: Option<Writing>,
 }
 
 impl Bound {
@@ -178,7 +186,13 @@ impl Bound {
             send: binding.send.clone(),
             receive: binding.receive.clone(),
             computes: Arithmetic::of(binding),
+            writing: None,
         }
+    }
+
+    /// The same where owners write long blocks to the root's memory.
+    pub(crate) fn writing(self, writing: Option<Writing>) -> Self {
+        Self { writing, ..self }
     }
 
     fn side(&self, side: Side) -> &BoundBuffer {
@@ -257,6 +271,10 @@ impl Data for Bound {
 
     fn computes(&self) -> Option<&Arithmetic> {
         self.computes.as_ref()
+    }
+
+    fn writing(&self) -> Option<&Writing> {
+        self.writing.as_ref()
     }
 
     fn bound(self, _: Unequal, _: u32) -> Self {

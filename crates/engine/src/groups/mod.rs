@@ -17,6 +17,7 @@ pub(crate) mod short;
 pub(crate) mod state;
 pub(crate) mod tuning;
 pub(crate) mod unequal;
+pub(crate) mod unwritten;
 pub(crate) mod words;
 
 use std::sync::Arc;

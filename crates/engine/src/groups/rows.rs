@@ -14,12 +14,15 @@
 //!  middle cell    instead of the short one: as many         slots without lengths, for blocks that do not fit there
 //!                 bytes as it has
 //!  messages       blocks that do not fit there either: the caller's affair
+//!  in place       long blocks of a gatherv: `written`
 //! ```
-//! [`Slabs::longest_block`](crate::Slabs::longest_block) says which these are. A cell of an alltoallv has a slot for
+//! [`Slabs::long_blocks`](crate::Slabs::long_blocks) says which these are. A cell of an alltoallv has a slot for
 //! each other member, that of any other operation one. The root of a scatterv gives the cells of all others, in every
 //! other operation each member gives its own.
 
+pub(crate) mod slots;
 mod usual;
+mod written;
 
 use isthmus_datatype::raw::ReadMemory;
 use isthmus_schedule::Operation as What;
@@ -28,61 +31,7 @@ use isthmus_transport::slabs::{CellSize, Given, Round, SharedSlabs, Slab};
 use crate::EngineError;
 use crate::base::mistake::{no_memory, wrong_length};
 use crate::groups::data::{Arithmetic, Bound, Data, Side, Unequal};
-
-/// Bytes of a length in front of a block.
-const LENGTH: usize = size_of::<u32>();
-/// Shortest slot of a short cell that is of use.
-const SLOT: usize = 2 * size_of::<u64>();
-
-/// Bytes of slots.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Slots {
-    count: usize,
-    short: usize,
-    middle: usize,
-}
-
-impl Slots {
-    /// `None`: they would be too short.
-    pub(crate) fn of(slabs: &dyn SharedSlabs, what: What, members: u32) -> Option<Self> {
-        let count = Self::in_a_cell(what, members);
-        let bytes = |size| slabs.cell_bytes(members, size) / count / LENGTH * LENGTH;
-        let (short, middle) = (bytes(CellSize::Short), bytes(CellSize::Middle));
-        (short >= SLOT).then_some(Self { count, short, middle })
-    }
-
-    /// How many there are in a cell.
-    #[inline]
-    pub(crate) fn in_a_cell(what: What, members: u32) -> usize {
-        match what {
-            // Nobody needs one for itself.
-            What::Alltoallv | What::Alltoallw => (members as usize - 1).max(1),
-            _ => 1,
-        }
-    }
-
-    /// Bytes of a block that fits into a short cell.
-    #[inline]
-    fn short_block(&self) -> usize {
-        // A cell of one block that is full says that the block is elsewhere.
-        self.short - if self.count == 1 { 1 } else { LENGTH }
-    }
-
-    /// Longest block that goes through cells.
-    pub(crate) fn longest(&self) -> u64 {
-        self.middle.max(self.short_block()) as u64
-    }
-
-    /// Where a block of so many bytes goes; `None`: in a message.
-    #[inline]
-    fn size(&self, bytes: u64) -> Option<CellSize> {
-        match bytes {
-            _ if bytes <= self.short_block() as u64 => Some(CellSize::Short),
-            _ if bytes <= self.middle as u64 => Some(CellSize::Middle),
-            _ => None,
-        }
-    }
-}
+use crate::groups::rows::slots::{LENGTH, Slots};
 
 /// Such an operation while it goes on.
 pub(crate) struct Rows<D> {
@@ -93,6 +42,8 @@ pub(crate) struct Rows<D> {
     rounds: [Round; 2],
     /// What is still to be given in them.
     gives: [bool; 2],
+    /// It has a block that it is still to write to the root's memory.
+    writes: bool,
     /// It gives itself a block that does not go through cells, and has not yet: others come first, who wait.
     keeps: bool,
     /// The next member whose block is to be taken.
@@ -140,6 +91,7 @@ impl<D: Data> Rows<D> {
             slots,
             rounds,
             gives: [false; 2],
+            writes: false,
             keeps: false,
             next: 0,
             silent: false,
@@ -160,8 +112,9 @@ impl<D: Data> Rows<D> {
         let is_middle = |to: &u32| rows.slots.size(rows.given(slab, *to)) == Some(CellSize::Middle);
         let gives_middle = rows.receivers(slab).any(|to| is_middle(&to));
         // A block that has a cell for itself needs no word in another.
-        let gives_short = rows.slots.count > 1 || !gives_middle || !rows.others(slab).all(|to| is_middle(&to));
+        let gives_short = rows.slots.count() > 1 || !gives_middle || !rows.others(slab).all(|to| is_middle(&to));
         rows.gives = [gives_short, gives_middle].map(|gives| gives && rows.gives[0]);
+        rows.prepare_to_write(slab);
         rows.keeps = match step.what {
             What::Gatherv | What::Scatterv => slab.me == step.root && !step.in_place,
             // A short one comes out of the own cell.
@@ -186,6 +139,7 @@ impl<D: Data> Rows<D> {
             slots,
             rounds,
             gives: [false; 2],
+            writes: false,
             keeps: false,
             next: slab.members,
             silent: false,
@@ -201,6 +155,7 @@ impl<D: Data> Rows<D> {
             slots,
             rounds,
             gives,
+            writes,
             keeps,
             next,
             silent,
@@ -212,6 +167,7 @@ impl<D: Data> Rows<D> {
             slots,
             rounds,
             gives,
+            writes,
             keeps,
             next,
             silent,
@@ -304,6 +260,9 @@ impl<D: Data> Rows<D> {
         if let Some((_, round)) = sizes.find(|(gives, _)| **gives) {
             return slabs.is_free(slab, round);
         }
+        if self.writes {
+            return self.have_places_come(slabs, slab);
+        }
         // What keeps one that has taken all is an earlier step of this process.
         self.next < slab.members && !matches!(self.look(slabs, slab, self.next), Found::Missing)
     }
@@ -311,7 +270,10 @@ impl<D: Data> Rows<D> {
     /// Looks whether the member whose block comes next has gone on without giving one. True: that is a mistake, and the
     /// operation goes on.
     pub(crate) fn waits_in_vain(&mut self, slabs: &dyn SharedSlabs, slab: &Slab) -> bool {
-        if self.gives == [false; 2] && self.next < slab.members {
+        if self.gives == [false; 2] && self.writes {
+            // In this order: a root that says where blocks go leaves after that.
+            self.silent = slabs.has_left(slab, self.rounds[0], self.step.root) && !self.have_places_come(slabs, slab);
+        } else if self.gives == [false; 2] && self.next < slab.members {
             let (round, (cell, _)) = (self.rounds[0], self.cell(slab, self.next));
             let gave_nothing = |round| slabs.have_arrived(slab, round, cell..cell + 1) == 0;
             // In this order: it leaves after it has given.
@@ -330,6 +292,12 @@ impl<D: Data> Rows<D> {
     ) -> Result<bool, EngineError> {
         let mut any = false;
         for size in 0..2 {
+            if size == 1 && self.writes {
+                if !self.write_own(slabs, slab) {
+                    return Ok(any);
+                }
+                any = true;
+            }
             if self.gives[size] {
                 if let Some(memory) = self.in_one_go(slab, size) {
                     if !self.give_at_once(slabs, slab, &memory) {
@@ -356,6 +324,7 @@ impl<D: Data> Rows<D> {
                 Found::Nothing => {}
                 Found::Wrong(said) => {
                     let expected = self.taken(slab, self.next);
+                    self.has_found_another_length(slabs, slab, said);
                     mistake.get_or_insert_with(|| wrong_length(self.next, said, expected));
                 }
                 Found::Block(data) => self.take(slab, &data, self.taken(slab, self.next))?,
@@ -363,11 +332,14 @@ impl<D: Data> Rows<D> {
             (self.next, self.silent) = (self.next + 1, false);
             any = true;
         }
+        if self.gives[1] {
+            return Ok(any);
+        }
         for (left, round) in self.left.iter_mut().zip(self.rounds) {
             if *left {
                 continue;
             }
-            if slabs.leave_some(slab, round, 1) == 1 {
+            if slabs.leave_soon(slab, round) {
                 (*left, any) = (true, true);
             }
         }
@@ -377,7 +349,7 @@ impl<D: Data> Rows<D> {
     /// What goes into the short cell as it is.
     #[inline]
     fn in_one_go(&self, slab: &Slab, size: usize) -> Option<ReadMemory> {
-        if size > 0 || self.slots.count > 1 || self.step.what == What::Scatterv {
+        if size > 0 || self.slots.count() > 1 || self.step.what == What::Scatterv {
             return None;
         }
         let to = self.receivers(slab).find(|&to| to != slab.me || !self.is_apart())?;
@@ -410,6 +382,9 @@ impl<D: Data> Rows<D> {
 
     /// Gives everything that goes in a round.
     fn give(&self, slabs: &mut dyn SharedSlabs, slab: &Slab, size: usize) -> Result<(), EngineError> {
+        if size == 1 && self.give_words(slabs, slab)? {
+            return Ok(());
+        }
         if self.step.what != What::Scatterv {
             let cell = slab.me;
             self.give_cell(slabs, slab, size, cell, self.receivers(slab))?;
@@ -443,17 +418,21 @@ impl<D: Data> Rows<D> {
         receivers: std::ops::Range<u32>,
     ) -> Result<(), EngineError> {
         let others = receivers.filter(|&to| !self.is_apart() || to != slab.me);
-        if size == 0 && self.slots.count == 1 {
+        if size == 0 && self.slots.count() == 1 {
             return others.take(1).try_for_each(|to| self.give_one(slabs, slab, cell, to));
         }
-        if self.slots.count == 1 {
+        if self.slots.count() == 1 {
             return others
                 .take(1)
                 .try_for_each(|to| self.give_middle(slabs, slab, cell, to));
         }
-        let slot = if size == 0 { self.slots.short } else { self.slots.middle };
+        let slot = if size == 0 {
+            self.slots.short()
+        } else {
+            self.slots.middle()
+        };
         let here = if size == 0 { CellSize::Short } else { CellSize::Middle };
-        let all = slot * self.slots.count;
+        let all = slot * self.slots.count();
         let mut memory = slabs.give(slab, self.rounds[size], cell, all).map_err(no_memory)?;
         for to in others {
             let length = self.given(slab, to);
@@ -474,7 +453,7 @@ impl<D: Data> Rows<D> {
     fn give_one(&self, slabs: &mut dyn SharedSlabs, slab: &Slab, cell: u32, to: u32) -> Result<(), EngineError> {
         let (round, length) = (self.rounds[0], self.given(slab, to));
         let is_here = self.slots.size(length) == Some(CellSize::Short);
-        let bytes = if is_here { length as usize } else { self.slots.short };
+        let bytes = if is_here { length as usize } else { self.slots.short() };
         let mut memory = slabs.give(slab, round, cell, bytes).map_err(no_memory)?;
         if !is_here {
             memory.write(0, &length.to_ne_bytes());
@@ -501,16 +480,16 @@ impl<D: Data> Rows<D> {
             return Found::Nothing;
         }
         let (cell, slot) = self.cell(slab, from);
-        if self.slots.count == 1 {
+        if self.slots.count() == 1 {
             return self.look_at_one(slabs, slab, cell, length);
         }
         let arrived = |round| slabs.have_arrived(slab, round, cell..cell + 1) == 1;
         if !arrived(self.rounds[0]) {
             return if self.silent { Found::Wrong(0) } else { Found::Missing };
         }
-        let all = self.slots.short * self.slots.count;
+        let all = self.slots.short() * self.slots.count();
         let (memory, _) = slabs.given(slab, self.rounds[0], cell, all);
-        let at = slot * self.slots.short;
+        let at = slot * self.slots.short();
         let says = u32::from_ne_bytes(read(&memory, at));
         if says != said(length) {
             // One of another length never comes in the other round.
@@ -520,9 +499,9 @@ impl<D: Data> Rows<D> {
             Some(CellSize::Short) => Found::Block(memory.part((at + LENGTH) as isize, length as usize)),
             Some(_) if !arrived(self.rounds[1]) => Found::Missing,
             Some(_) => {
-                let all = self.slots.middle * self.slots.count;
+                let all = self.slots.middle() * self.slots.count();
                 let (memory, _) = slabs.given(slab, self.rounds[1], cell, all);
-                Found::Block(memory.part((slot * self.slots.middle) as isize, length as usize))
+                Found::Block(memory.part((slot * self.slots.middle()) as isize, length as usize))
             }
             None => Found::Nothing,
         }
@@ -536,11 +515,15 @@ impl<D: Data> Rows<D> {
         let arrived = |at: usize| slabs.have_arrived(slab, self.rounds[at], cell..cell + 1) == 1;
         let at = match arrived(here) {
             true => here,
-            false if arrived(1 - here) => 1 - here,
+            false if arrived(1 - here) => match self.is_long(slab, length) && arrived(here) {
+                // Its owner has said how long it is, and then that it is written, between the two looks.
+                true => here,
+                false => 1 - here,
+            },
             false if self.silent => return Found::Wrong(0),
             false => return Found::Missing,
         };
-        let room = [self.slots.short, self.slots.middle][at];
+        let room = [self.slots.short(), self.slots.middle()][at];
         let (memory, bytes) = slabs.given(slab, self.rounds[at], cell, room);
         let is_elsewhere = at == 0 && bytes == room as u64;
         let says = if is_elsewhere {
@@ -551,6 +534,7 @@ impl<D: Data> Rows<D> {
         match size {
             _ if says != length || at != here => Found::Wrong(says),
             Some(_) => Found::Block(memory.part(0, length as usize)),
+            None if self.is_long(slab, length) => self.look_for_outcome(slabs, slab, cell),
             None => Found::Nothing,
         }
     }

@@ -14,7 +14,7 @@ use crate::base::requests::{Outcome, Owned, Owner};
 use crate::groups::barrier;
 use crate::groups::collective_id::CollectiveId;
 use crate::groups::pulling;
-use crate::groups::rows::Slots;
+use crate::groups::rows::slots::Slots;
 use crate::groups::tuning::Tuning;
 use crate::groups::words::in_words_of;
 use crate::groups::{CellCollective, Cut, InVain, Turn};

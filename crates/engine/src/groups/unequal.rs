@@ -4,7 +4,8 @@
 use isthmus_transport::slabs::{CellSize, Claim, Round, Slab};
 
 use crate::groups::data::{Bound, Data, Unequal};
-use crate::groups::rows::{Rows, Slots};
+use crate::groups::rows::Rows;
+use crate::groups::rows::slots::Slots;
 use crate::groups::state::Groups;
 use crate::groups::{CellCollective, Cut};
 use crate::p2p::Core;
@@ -103,7 +104,7 @@ impl Groups {
             return Err(NOWHERE);
         };
         let [short, middle] = begun.rounds();
-        let left = [slabs.pass(&slab, short), slabs.leave_some(&slab, middle, 1) == 1];
+        let left = [slabs.pass(&slab, short), slabs.leave_soon(&slab, middle)];
         if left == [true; 2] {
             return Ok(Some(None));
         }

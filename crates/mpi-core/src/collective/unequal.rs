@@ -5,8 +5,13 @@
 //! Who gives a block and who takes it are often the only ones that know its length, so no decision of all depends on
 //! it.
 
-use isthmus_engine::{Channel, Pieces, Request, Unequal, Until};
-use isthmus_schedule::{self as schedule, Blocks, Operation, Recorded};
+use std::sync::Arc;
+
+use isthmus_engine::{
+    Activity, Channel, Completion, Engine, EngineError, Operation as Counted, Pieces, Request, Unequal, Until,
+    Unwritten,
+};
+use isthmus_schedule::{self as schedule, Blocks, Call, Operation, Recorded};
 
 use super::both::Both;
 use super::prepared::{Form, Performed};
@@ -90,6 +95,27 @@ pub(super) struct InCells {
     passes: bool,
     /// Messages for blocks that are too long.
     long: Option<Recorded>,
+    /// Some are so long that their owners write them to the root's memory.
+    written: Option<Written>,
+}
+
+/// Blocks of so many bytes and more are written, here or by others.
+#[derive(Clone, Copy, Debug)]
+struct Written {
+    shortest: u64,
+    size: u32,
+    me: u32,
+}
+
+impl Written {
+    /// Messages for those that could not be written.
+    fn messages(self, call: &Call, unwritten: &Unwritten) -> Option<Recorded> {
+        if unwritten.is_empty() {
+            return None;
+        }
+        let is_left = |giver, bytes| bytes >= self.shortest && unwritten.contains(giver);
+        schedule::long_blocks(call, self.size, self.me, is_left)
+    }
 }
 
 impl Planned {
@@ -111,14 +137,14 @@ impl Planned {
         if !may || !is_one {
             return None;
         }
-        let longest = world
+        let sizes = world
             .engine()
             .lock()
             .slabs()
-            .longest_block(comm.channel(), call.operation)?;
+            .long_blocks(comm.channel(), call.operation)?;
         let (size, me) = (comm.size(), comm.rank());
         let fits = match (call.operation, &call.blocks) {
-            (O::ReduceScatter, blocks) => blocks.offset(size).saturating_mul(call.unit_bytes) <= longest,
+            (O::ReduceScatter, blocks) => blocks.offset(size).saturating_mul(call.unit_bytes) <= sizes.longest(),
             _ => true,
         };
         let own = match (call.operation, &call.blocks) {
@@ -133,7 +159,11 @@ impl Planned {
                 own,
             },
             passes: call.blocks.largest() == 0 && call.receive_blocks.largest() == 0,
-            long: schedule::long_blocks(call, size, me, longest),
+            long: schedule::long_blocks(call, size, me, |_, bytes| sizes.is_sent(bytes)),
+            written: sizes
+                .written()
+                .filter(|&written| call.blocks.largest().saturating_mul(call.unit_bytes) >= written)
+                .map(|shortest| Written { shortest, size, me }),
         })
     }
 
@@ -147,7 +177,19 @@ impl Planned {
             .long
             .map(|plan| self.start_long(world, comm.channel(), sequence, &plan));
         let call = world.engine().group(comm.channel(), operation, sequence);
-        let done = call.unequal_bound(cells.step, &self.binding, Until::Over);
+        let unwritten = cells.written.map(|_| Arc::default());
+        let done = call.unequal_bound(cells.step, &self.binding, unwritten.as_ref(), Until::Over);
+        let left = cells
+            .written
+            .zip(unwritten)
+            .filter(|_| go_on_after(done.as_ref().err()));
+        if let Some(plan) = left.and_then(|(written, unwritten)| written.messages(&self.call, &unwritten)) {
+            let request = self.start_long(world, comm.channel(), sequence, &plan);
+            let received = world.wait(request);
+            if done.is_ok() {
+                received?;
+            }
+        }
         done.map_err(|error| Error::from(&error))?;
         match long {
             Some(request) => world.wait(request).map(drop),
@@ -171,8 +213,30 @@ impl Planned {
         let long = cells.long.as_ref();
         let long = long.map(|plan| self.start_long(world, channel, sequence, plan));
         let call = world.engine().group(channel, operation, sequence);
-        let begun = call.unequal_bound(cells.step, &self.binding, Until::Begun);
-        Ok(match (begun.map_err(|error| Error::from(&error))?, long) {
+        let unwritten = cells.written.map(|_| Arc::default());
+        let begun = call.unequal_bound(cells.step, &self.binding, unwritten.as_ref(), Until::Begun);
+        let begun = begun.map_err(|error| Error::from(&error))?;
+        let cells = match (begun, cells.written.zip(unwritten)) {
+            (Some(first), Some((written, unwritten))) => {
+                let rest = Rest {
+                    first: Some(first),
+                    rest: None,
+                    over: Completion::default(),
+                    written,
+                    unwritten,
+                    planned: self.clone(),
+                    channel: channel.clone(),
+                    called: (operation, sequence),
+                };
+                Some(world.engine().lock().start_activity(Box::new(rest)))
+            }
+            (None, Some((written, unwritten))) => {
+                let plan = written.messages(&self.call, &unwritten);
+                plan.map(|plan| self.start_long(world, channel, sequence, &plan))
+            }
+            (begun, None) => begun,
+        };
+        Ok(match (cells, long) {
             (Some(short), Some(long)) => {
                 let both = Box::new(Both::new([short, long]));
                 Some(world.engine().lock().start_activity(both))
@@ -185,5 +249,44 @@ impl Planned {
         let operation = world.operation(self.call.operation);
         let mut engine = world.engine().lock();
         engine.start_plan(channel, operation, sequence, plan.plan(), self.binding.clone(), None)
+    }
+}
+
+/// Whether messages follow after cells: where there was no error but that of a block of another length.
+fn go_on_after(error: Option<&EngineError>) -> bool {
+    error.is_none_or(|error| matches!(error, EngineError::Truncate { .. }))
+}
+
+/// An operation in cells that goes on, and behind it messages for blocks that could not be written.
+struct Rest {
+    first: Option<Request>,
+    rest: Option<Request>,
+    /// What became of the first.
+    over: Completion,
+    written: Written,
+    unwritten: Arc<Unwritten>,
+    planned: Planned,
+    channel: Channel,
+    /// What is done, and its number.
+    called: (Counted, u32),
+}
+
+impl Activity<Engine> for Rest {
+    fn advance(&mut self, engine: &mut Engine) -> Option<Completion> {
+        if let Some(first) = self.first {
+            let over = engine.core.take(first)?;
+            self.first = None;
+            let plan = self.written.messages(&self.planned.call, &self.unwritten);
+            let Some(plan) = plan.filter(|_| go_on_after(over.error.as_ref())) else {
+                return Some(over);
+            };
+            self.over = over;
+            let (operation, sequence) = self.called;
+            let binding = self.planned.binding.clone();
+            self.rest = Some(engine.start_plan(&self.channel, operation, sequence, plan.plan(), binding, None));
+        }
+        let mut received = engine.core.take(self.rest?)?;
+        received.error = self.over.error.take().or(received.error);
+        Some(received)
     }
 }

@@ -3,10 +3,12 @@
 //! that it has a short cell for itself, and lies in one piece where the arguments of the call say. Whatever is not as
 //! usual is left to [`Rows::advance`], which goes on where this stops.
 
+use isthmus_datatype::raw::ReadMemory;
 use isthmus_schedule::Operation as What;
 use isthmus_transport::slabs::{SharedSlabs, Slab};
 
-use super::{Rows, Slots};
+use super::Rows;
+use super::slots::Slots;
 use crate::EngineError;
 use crate::groups::data::{Data, Side};
 
@@ -14,7 +16,7 @@ impl Slots {
     /// Whether blocks of up to so many bytes each have a short cell for themselves.
     #[inline]
     fn are_alone(&self, longest: u64) -> bool {
-        self.count == 1 && longest <= self.short_block() as u64
+        self.count() == 1 && longest <= self.short_block() as u64
     }
 }
 
@@ -51,7 +53,7 @@ impl<D: Data> Rows<D> {
                         return Ok(false);
                     }
                 }
-                let (memory, said) = slabs.given(slab, round, cell, self.slots.short);
+                let (memory, said) = slabs.given(slab, round, cell, self.slots.short());
                 if said != length {
                     // It is elsewhere, or as long as it must not be.
                     return Ok(true);
@@ -62,7 +64,7 @@ impl<D: Data> Rows<D> {
         }
         self.next = slab.members;
         for (left, round) in self.left.iter_mut().zip(self.rounds) {
-            *left = *left || slabs.leave_some(slab, round, 1) == 1;
+            *left = *left || slabs.leave_soon(slab, round);
         }
         Ok(true)
     }
@@ -90,16 +92,12 @@ impl<D: Data> Rows<D> {
         };
         match self.step.what {
             What::Scatterv => {
-                if !slabs.is_free(slab, round) {
+                // As the arguments say: in one piece.
+                let mut block = |to| whole(Side::Send, to).map_or(ReadMemory::EMPTY, |(memory, _)| memory);
+                if !slabs.give_each_at_once(slab, round, &mut block) {
                     return false;
                 }
-                for to in (0..slab.members).filter(|&to| to != slab.me) {
-                    // As the arguments say: in one piece.
-                    let Some((memory, bytes)) = whole(Side::Send, to) else {
-                        continue;
-                    };
-                    slabs.give_at_once(slab, round, to, Some(&memory), bytes, false);
-                }
+                self.left[0] = true;
             }
             what => {
                 let to = match what {

@@ -7,7 +7,8 @@ pub use along::Along;
 
 use super::*;
 use crate::groups::Whose;
-use crate::groups::rows::Slots;
+use crate::groups::rows::slots::Slots;
+use crate::groups::unwritten::{Unwritten, Writing};
 
 /// One call of a collective operation of a group.
 pub struct GroupCall<'a> {
@@ -112,14 +113,19 @@ impl GroupCall<'_> {
         })))
     }
 
-    /// The same with buffers that are bound, as far as blocks are short enough: others go beside.
+    /// The same with buffers that are bound, as far as blocks are short enough: others go beside. `unwritten`: where
+    /// some are so long that their owners write them ([`LongBlocks`](crate::LongBlocks)), those who could not; known
+    /// when it is over.
     pub fn unequal_bound(
         &self,
         step: Unequal,
         binding: &Binding,
+        unwritten: Option<&Arc<Unwritten>>,
         until: Until,
     ) -> Result<Option<Request>, EngineError> {
-        let (channel, data) = (self.channel, Bound::of(binding));
+        let channel = self.channel;
+        let writing = unwritten.map(|unwritten| Writing::new(channel.members.peer(step.root), unwritten));
+        let data = Bound::of(binding).writing(writing);
         let mut guard = self.shared.lock();
         let slots = self.slots(&mut guard, step);
         if until == Until::Over {
