@@ -67,10 +67,13 @@ static void gather(int bytes)
     MPI_Gather(out, bytes, MPI_BYTE, in, bytes, MPI_BYTE, 1, MPI_COMM_WORLD);
 }
 
-static void scatter(int bytes)
+static inline void scatter(int root, int bytes)
 {
-    MPI_Scatter(out, bytes, MPI_BYTE, in, bytes, MPI_BYTE, 0, MPI_COMM_WORLD);
+    MPI_Scatter(out, bytes, MPI_BYTE, in, bytes, MPI_BYTE, root, MPI_COMM_WORLD);
 }
+
+static void scatter_from_0(int bytes) { scatter(0, bytes); }
+static void scatter_from_1(int bytes) { scatter(1, bytes); }
 
 static inline void scatterv(int root, int bytes)
 {
@@ -122,6 +125,7 @@ static const struct operation collectives[] = {
     {"bcast-8", bcast_from_0, bcast_from_0, nothing, 8},
     {"bcast-1024", bcast_from_0, bcast_from_0, nothing, 1024},
     {"bcast-root-8", bcast_from_1, bcast_from_1, nothing, 8},
+    {"bcast-root-1024", bcast_from_1, bcast_from_1, nothing, 1024},
     {"ibcast-0", ibcast, ibcast, nothing, 0},
     {"ibcast-8", ibcast, ibcast, nothing, 8},
     {"reduce-8", reduce, reduce, nothing, 8},
@@ -133,7 +137,11 @@ static const struct operation collectives[] = {
     {"reduce_scatter_block-64", reduce_scatter_block, reduce_scatter_block, nothing, 64},
     {"reduce_scatter-64", reduce_scatter, reduce_scatter, nothing, 64},
     {"gather-8", gather, gather, nothing, 8},
-    {"scatter-8", scatter, scatter, nothing, 8},
+    {"scatter-8", scatter_from_0, scatter_from_0, nothing, 8},
+    {"scatter-root-8", scatter_from_1, scatter_from_1, nothing, 8},
+    {"scatter-64", scatter_from_0, scatter_from_0, nothing, 64},
+    {"scatter-root-64", scatter_from_1, scatter_from_1, nothing, 64},
+    {"scatter-root-1024", scatter_from_1, scatter_from_1, nothing, 1024},
     {"gatherv-0", gatherv_to_1, gatherv_to_1, nothing, 0},
     {"gatherv-8", gatherv_to_0, gatherv_to_0, nothing, 8},
     {"gatherv-root-8", gatherv_to_1, gatherv_to_1, nothing, 8},
