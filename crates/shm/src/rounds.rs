@@ -143,24 +143,6 @@ const MARK: u64 = 1 << 63;
 
 const _: () = assert!(HANDLE_BYTES == OFFER);
 
-/// [`SharedSlabs::is_free`], part of whoever asks.
-#[inline(always)]
-fn may_give(transport: &mut ShmTransport, slab: &Slab, round: Round) -> bool {
-    let members = || transport.layouts.view(&transport.segment, slab).left();
-    let turns = transport.slabs.turns(slab, round.size);
-    turns.is_free(round.number, rounds(round.size), round.size as usize, members)
-}
-
-/// [`SharedSlabs::leave`], part of whoever leaves.
-#[inline(always)]
-fn leave_round(transport: &mut ShmTransport, slab: &Slab, round: Round) {
-    let mine = || &transport.layouts.view(&transport.segment, slab).left()[slab.me as usize];
-    let turns = transport.slabs.turns(slab, round.size);
-    if turns.leave(round.number, rounds(round.size), round.size as usize, mine) {
-        transport.announce(slab.number);
-    }
-}
-
 impl SharedSlabs for ShmTransport {
     fn is_near(&self, peer: Peer) -> bool {
         self.slots.get(peer).is_some()
@@ -241,7 +223,9 @@ impl SharedSlabs for ShmTransport {
     // Who gives at once asks this first: a call costs as much as the answer.
     #[inline(always)]
     fn is_free(&mut self, slab: &Slab, round: Round) -> bool {
-        may_give(self, slab, round)
+        let members = || self.layouts.view(&self.segment, slab).left();
+        let turns = self.slabs.turns(slab, round.size);
+        turns.is_free(round.number, rounds(round.size), round.size as usize, members)
     }
 
     fn give(&mut self, slab: &Slab, round: Round, cell: u32, bytes: usize) -> Result<Giving<'_>, SendError> {
@@ -271,7 +255,7 @@ impl SharedSlabs for ShmTransport {
         bytes: usize,
         leaves: bool,
     ) -> bool {
-        if !may_give(self, slab, round) {
+        if !self.is_free(slab, round) {
             return false;
         }
         let view = self.layouts.view(&self.segment, slab);
@@ -295,13 +279,13 @@ impl SharedSlabs for ShmTransport {
         self.announce(slab.number);
         self.prepare(slab, round, cell);
         if leaves {
-            leave_round(self, slab, round);
+            self.leave(slab, round);
         }
         true
     }
 
     fn give_each_at_once(&mut self, slab: &Slab, round: Round, block: &mut dyn FnMut(u32) -> ReadMemory) -> bool {
-        if !may_give(self, slab, round) {
+        if !self.is_free(slab, round) {
             return false;
         }
         let view = self.layouts.view(&self.segment, slab);
@@ -341,7 +325,7 @@ impl SharedSlabs for ShmTransport {
         if slab.members > 1 {
             self.announce(slab.number);
         }
-        leave_round(self, slab, round);
+        self.leave(slab, round);
         true
     }
 
@@ -410,16 +394,20 @@ impl SharedSlabs for ShmTransport {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn leave(&mut self, slab: &Slab, round: Round) {
-        leave_round(self, slab, round);
+        let mine = || &self.layouts.view(&self.segment, slab).left()[slab.me as usize];
+        let turns = self.slabs.turns(slab, round.size);
+        if turns.leave(round.number, rounds(round.size), round.size as usize, mine) {
+            self.announce(slab.number);
+        }
     }
 
     #[inline]
     fn leave_soon(&mut self, slab: &Slab, round: Round) -> bool {
         let may = self.slabs.turns(slab, round.size).may_leave(round.number);
         if may {
-            leave_round(self, slab, round);
+            self.leave(slab, round);
         }
         may
     }
