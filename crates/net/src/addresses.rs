@@ -300,7 +300,7 @@ mod tests {
         assert_eq!(pinned, ["10.0.0.1", "fd00::1", "9.9.9.9"]);
         let why = pinned_among("vpn1", &all).unwrap_err();
         assert!(
-            why.contains("'vpn1'") && why.ends_with("there are: eth0, vpn0"),
+            why.contains("'vpn1'") && why.ends_with("interfaces: eth0, vpn0"),
             "{why}"
         );
         assert_eq!(own_addresses("203.0.113.7"), local_addresses());
