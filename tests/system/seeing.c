@@ -37,16 +37,20 @@ int main(int argc, char **argv)
     MPI_Comm_dup_with_info(MPI_COMM_WORLD, info, &bulk);
     int peer = (rank + size / 2) % size, length = 200000;
     char *out = calloc(1, length), *in = calloc(1, length);
-    if (rank == 0) {
-        printf("going\n");
-        fflush(stdout);
-    }
-    for (int go = 1; go;) {
+    for (int go = 1, met = 0; go;) {
         if (rank == 0 && access(argv[1], F_OK) == 0)
             go = 0;
         MPI_Bcast(&go, 1, MPI_INT, 0, MPI_COMM_WORLD);
         MPI_Sendrecv(out, 100, MPI_CHAR, peer, 7, in, 100, MPI_CHAR, peer, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         MPI_Sendrecv(out, length, MPI_CHAR, peer, 8, in, length, MPI_CHAR, peer, 8, bulk, MPI_STATUS_IGNORE);
+        // All have found each other: a link that is cut now is resumed, where a first connection would give up.
+        if (!met++) {
+            MPI_Barrier(MPI_COMM_WORLD);
+            if (rank == 0) {
+                printf("going\n");
+                fflush(stdout);
+            }
+        }
         usleep(20000);
     }
     unsigned long long sent = counter("isthmus_wide_sent_bytes"), cuts = counter("isthmus_wide_cuts");
