@@ -82,3 +82,45 @@ fn described(run: &Run) -> Result<(String, u32), JobErrors> {
     })?;
     Ok((text, whole.processes()))
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::Verb;
+    use crate::help::LAUNCHER;
+    use clap::FromArgMatches;
+
+    #[test]
+    fn what_the_help_does_not_show_is_refused_and_nothing_else() {
+        let grammar = crate::grammar();
+        let add = grammar.find_subcommand("add").unwrap();
+        for argument in add.get_arguments().filter(|argument| argument.get_long().is_some()) {
+            let (id, option) = (argument.get_id().as_str(), argument.get_long().unwrap());
+            let mut line = vec!["isthmus".to_owned(), "add".to_owned(), "job".to_owned()];
+            line.extend(match id {
+                "at" => Some("--detach".to_owned()),
+                "json" => Some("--dry-run".to_owned()),
+                "place" => Some("--select=cores>1".to_owned()),
+                _ => None,
+            });
+            line.push(match argument.get_action().takes_values() {
+                false => format!("--{option}"),
+                true => match argument.get_possible_values().first() {
+                    Some(value) => format!("--{option}={}", value.get_name()),
+                    None => format!("--{option}=1"),
+                },
+            });
+            line.push("program".to_owned());
+            let Ok(matches) = grammar.clone().try_get_matches_from(line) else {
+                panic!("{option}");
+            };
+            let Verb::Add(parsed) = crate::Command::from_arg_matches(&matches).unwrap().verb else {
+                panic!("{option}");
+            };
+            assert_eq!(
+                parsed.run.launch.is_for_added().is_err(),
+                LAUNCHER.contains(&id),
+                "{option}"
+            );
+        }
+    }
+}

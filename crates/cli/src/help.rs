@@ -35,6 +35,27 @@ const OPTIONS: [(&str, &[&str]); 7] = [
     ("Parts and other jobs", &["world", "meet"]),
 ];
 
+/// Options of run that concern a launcher, which a job that gets more processes already has: add refuses them.
+pub(crate) const LAUNCHER: [&str; 17] = [
+    "stdin",
+    "ssh",
+    "links",
+    "world",
+    "at",
+    "detach",
+    "dry_run",
+    "json",
+    "dump_rsl",
+    "output_dir",
+    "outfile_pattern",
+    "time",
+    "hang",
+    "events",
+    "trace",
+    "meet",
+    "label",
+];
+
 /// Widest name of a command in the list, columns.
 const NAME: usize = 12;
 /// Lines that begin so far to the right are descriptions, columns.
@@ -53,9 +74,15 @@ pub(crate) fn sorted(command: Command) -> Command {
         "'isthmus COMMAND --help' explains a command, as does 'man isthmus-COMMAND'.\n\
              The book: share/doc/isthmus/html/index.html of the installation.",
     );
+    let command = command.mut_subcommand("add", |verb| verb.mut_args(|argument| hidden(argument, &LAUNCHER)));
     ["run", "join", "add"].into_iter().fold(command, |command, name| {
         command.mut_subcommand(name, |verb| verb.mut_args(headed))
     })
+}
+
+fn hidden(argument: Arg, which: &[&str]) -> Arg {
+    let hides = which.contains(&argument.get_id().as_str());
+    argument.hide(hides)
 }
 
 /// The list of commands. Braces would be read as parts of a template.
