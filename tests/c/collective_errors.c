@@ -29,6 +29,17 @@ static void one_errs(MPI_Comm world, int *a, int *b)
     }
 }
 
+/* A block of another length is an error at whoever takes it, which says whose it is. */
+static void names_giver(int code, int giver)
+{
+    char text[MPI_MAX_ERROR_STRING], name[32];
+    int length;
+    FAILS(MPI_ERR_TRUNCATE, code);
+    OK(MPI_Error_string(code, text, &length));
+    snprintf(name, sizeof name, "rank %d", giver);
+    CHECK(strstr(text, name));
+}
+
 /* Long blocks are written straight to the root's memory. One that is shorter or longer than the root expects is the root's error, which
    names its giver; nobody else errs, and the communicator stays usable. */
 static void one_gives_another_length(MPI_Comm world)
@@ -46,12 +57,7 @@ static void one_gives_another_length(MPI_Comm world)
             if (code == MPI_SUCCESS)
                 code = MPI_Wait(&request, MPI_STATUS_IGNORE);
             if (rank == 0) {
-                char text[MPI_MAX_ERROR_STRING], name[32];
-                int length;
-                FAILS(MPI_ERR_TRUNCATE, code);
-                OK(MPI_Error_string(code, text, &length));
-                snprintf(name, sizeof name, "rank %d", wrong);
-                CHECK(strstr(text, name));
+                names_giver(code, wrong);
             } else {
                 OK(code);
             }
@@ -97,12 +103,7 @@ static void rows_of_other_lengths(MPI_Comm world)
                 if (code == MPI_SUCCESS)
                     code = MPI_Wait(&request, MPI_STATUS_IGNORE);
                 if (rank == 0 && expected != given && expected > 0) {
-                    char text[MPI_MAX_ERROR_STRING], name[32];
-                    int length;
-                    FAILS(MPI_ERR_TRUNCATE, code);
-                    OK(MPI_Error_string(code, text, &length));
-                    snprintf(name, sizeof name, "rank %d", wrong);
-                    CHECK(strstr(text, name));
+                    names_giver(code, wrong);
                 } else {
                     OK(code);
                 }
