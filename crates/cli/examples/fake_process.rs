@@ -202,7 +202,7 @@ impl Agent {
             let parts = parts.clone();
             match self.ask(1000 + time as u64, Ask::Spawn { port, parts }) {
                 // The name of their world is another one each time.
-                Ok(Said::Started { processes, .. }) => println!("Started({processes:?})"),
+                Ok(Said::Started(started)) => println!("Started({:?})", started.processes),
                 Ok(said) => println!("{said:?}"),
                 Err(refusal) => println!("{:?}: {}", refusal.kind, refusal.why),
             }

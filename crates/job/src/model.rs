@@ -265,10 +265,10 @@ impl Subjob {
     }
 }
 
-/// Whether a job goes on, at least partly, when a process is lost.
-pub fn goes_on(job: &Job) -> bool {
-    let goes_on = |subjob: &Subjob| Terms::of(subjob).is_ok_and(|terms| terms.goes_on());
-    job.subjobs().iter().any(goes_on)
+/// Whether a job that has these subjobs goes on when a process of one of them is lost.
+pub fn goes_on<'s>(subjobs: impl IntoIterator<Item = &'s Subjob>) -> bool {
+    let mut subjobs = subjobs.into_iter();
+    subjobs.any(|subjob| Terms::of(subjob).is_ok_and(|terms| terms.goes_on()))
 }
 
 /// Says what is wrong with a number of processes for one machine.

@@ -199,3 +199,49 @@ fn what_the_leader_cannot_do_all_members_hear() {
         thread.join().expect("all is as it should be");
     }
 }
+
+/// A leader that gives up when it hears that its own group has lost somebody: at its third word, the last one.
+struct GivesUp<'p> {
+    pipe: &'p Pipe,
+    words: u32,
+}
+
+impl Exchange for GivesUp<'_> {
+    fn exchange(&mut self, mine: &[u8]) -> Result<Vec<u8>, Error> {
+        self.words += 1;
+        let theirs = self.pipe.exchange(mine)?;
+        match self.words {
+            3 => Err(Error::new(abi::MPIX_ERR_PROC_FAILED, "somebody is lost")),
+            _ => Ok(theirs),
+        }
+    }
+
+    fn conclude(&mut self, mine: &[u8]) -> Result<Vec<u8>, Error> {
+        self.pipe.exchange(mine)
+    }
+}
+
+/// Whatever the one group has said at last, the other one may have heard: it must not be the only one that has met.
+#[test]
+fn who_is_lost_after_the_last_word_is_lost_by_both_groups() {
+    let hub = Hub::default();
+    let mut pipes = pipes();
+    let threads = [1, 2].map(|job| {
+        let (mut ends, _) = network(1, Options::default()).expect("eventfd");
+        let (end, hub, pipe) = (ends.remove(0), hub.clone(), pipes[usize::from(job - 1)].take());
+        thread::spawn(move || {
+            let world = jobs::start((job, 0, 1), end, &hub, |_| {});
+            let pipe = pipe.expect("one each");
+            let to_other = || Ok(Box::new(GivesUp { pipe: &pipe, words: 0 }) as Box<dyn Exchange>);
+            let inter = joining::join(&world, &comm::of_world(&world), 0, to_other).expect("both have met");
+            assert_eq!((inter.size(), inter.peers()), (1, 1));
+            joining::disconnect(&world, &inter).expect("nobody is lost");
+            drop(inter);
+            joining::part(&world);
+            world.engine().wait(|engine| engine.settle().then_some(()));
+        })
+    });
+    for thread in threads {
+        thread.join().expect("all is as it should be");
+    }
+}

@@ -21,7 +21,7 @@ use isthmus_core::info::Info;
 use isthmus_core::joining::Exchange;
 use isthmus_core::world::World;
 use isthmus_core::{joining, members};
-use isthmus_engine::{Engine, goes_on};
+use isthmus_engine::{Engine, goes_on, set_goes_on};
 use isthmus_wire::question::{Ask, MAX_PARTS, Said, SpawnProgram, THROUGH_LAUNCHER};
 use isthmus_wire::word;
 
@@ -44,6 +44,8 @@ struct Outcome {
     world: Option<[u8; 16]>,
     /// The launcher that was started for them, likewise.
     helper: Option<Mutex<Helper>>,
+    /// Whether the job goes on when one of them is lost.
+    goes_on: bool,
 }
 
 /// What the root asks for. Errors of arguments are told to all.
@@ -53,7 +55,7 @@ fn at_root(port: &str, parts: &[SpawnProgram]) -> Outcome {
         port: port.to_owned(),
         parts: parts.to_vec(),
     };
-    let (mut world, mut helper) = (None, None);
+    let (mut world, mut helper, mut goes_on) = (None, None, false);
     let answer = process::underneath().map(|running| match running.ask(ask.clone()) {
         Err(AskError::NoLauncher) => Helper::start(ask).map(|(started, said)| {
             helper = Some(Mutex::new(started));
@@ -62,9 +64,10 @@ fn at_root(port: &str, parts: &[SpawnProgram]) -> Outcome {
         answer => answer.map_err(|why| why.to_string()),
     });
     let started = match answer {
-        Ok(Ok(Said::Started { world: name, processes })) => {
-            world = Some(name);
-            Ok(processes)
+        Ok(Ok(Said::Started(started))) => {
+            world = Some(started.world);
+            goes_on = started.goes_on;
+            Ok(started.processes)
         }
         Ok(Ok(_)) => Err("the launcher answered what was not asked; please report this".to_owned()),
         Ok(Err(why)) => Err(why),
@@ -75,6 +78,7 @@ fn at_root(port: &str, parts: &[SpawnProgram]) -> Outcome {
         started: started.map_err(|why| Error::new(abi::MPI_ERR_SPAWN, why)),
         world,
         helper,
+        goes_on,
     }
 }
 
@@ -82,6 +86,7 @@ impl Outcome {
     /// For the others of the communicator.
     fn encode(&self) -> Vec<u8> {
         let mut w = isthmus_wire::codec::Writer::new(u8::from(self.started.is_ok()));
+        w.u8(u8::from(self.goes_on));
         let number = |w: &mut isthmus_wire::codec::Writer, n: &u32| {
             w.u32(*n);
         };
@@ -96,6 +101,7 @@ impl Outcome {
     fn decode(bytes: &[u8]) -> Option<Self> {
         let mut r = isthmus_wire::codec::Reader::new(bytes);
         let well = r.u8("well").ok()? != 0;
+        let goes_on = r.u8("goes on").ok()? != 0;
         let wanted = r.list("wanted", |r| r.u32("number")).ok()?;
         let started = match well {
             true => Ok(r.list("started", |r| r.u32("number")).ok()?),
@@ -106,6 +112,7 @@ impl Outcome {
             started,
             world: None,
             helper: None,
+            goes_on,
         })
     }
 
@@ -170,6 +177,7 @@ fn spawn(
                     started: Err(error),
                     world: None,
                     helper: None,
+                    goes_on: false,
                 },
             });
         }
@@ -214,6 +222,10 @@ fn together(
     if let Err(error) = &outcome.started {
         return Err(error.clone());
     }
+    if outcome.goes_on {
+        // Who sees a loss before the launcher tells of it has to take it for one that the job survives.
+        set_goes_on(&mut world.engine().lock().core, true);
+    }
     let met = match port {
         Some(port) => isthmus_dynamic::accept_while(world, comm, root, || Ok(port), || outcome.lives(world)),
         // Not at the root it is not looked at.
@@ -257,6 +269,11 @@ impl<F: FnMut(&mut Engine) -> Result<()>> Through<F> {
 impl<F: FnMut(&mut Engine) -> Result<()>> Exchange for Through<F> {
     fn exchange(&mut self, mine: &[u8]) -> Result<Vec<u8>> {
         self.leader.exchange(mine, &mut self.awaited, unreached)
+    }
+
+    fn conclude(&mut self, mine: &[u8]) -> Result<Vec<u8>> {
+        // The launcher of both knows whether the other one can still answer.
+        self.leader.exchange(mine, |_| Ok(()), unreached)
     }
 }
 

@@ -47,7 +47,7 @@ use crate::usage::Usage;
 use crate::waiting::Waiting;
 
 /// Version of this protocol. The agent refuses a process with another one.
-pub const VERSION: u32 = 18;
+pub const VERSION: u32 = 19;
 
 /// Code of an `Abort` that answers a hello: this process is not let in, and the job goes on.
 pub const NOT_LET_IN: i32 = i32::MIN;

@@ -39,7 +39,7 @@
 //! | 0 | refused | kind u8 ([`Kind`]), why text |
 //! | 1 | `Done` | |
 //! | 2 | `Port` | port text |
-//! | 3 | `Started` | world 16 bytes, \[processes u32\] |
+//! | 3 | `Started` | world 16 bytes, goes on u8, \[processes u32\] |
 //! | 4 | `Agreed` | [`agreeing`](crate::agreeing) |
 //! | 5 | `Entry` | [`entry`](crate::entry) |
 //! | 6 | `Ports` | \[port u16\], u8 (1: of the gateway's machine, 0: of the process's) |
@@ -225,6 +225,17 @@ pub struct Question {
     pub ask: Ask,
 }
 
+/// The world of processes that were asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Started {
+    /// Its name, as [`Gone`](crate::boot::Gone) has it.
+    pub world: [u8; 16],
+    /// Whether the job goes on when it loses one of them.
+    pub goes_on: bool,
+    /// How many there are of each part.
+    pub processes: Vec<u32>,
+}
+
 /// What a question was answered with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Said {
@@ -232,13 +243,8 @@ pub enum Said {
     Done,
     /// The port that a name stands for.
     Port(String),
-    /// So many processes of each part have been started, in the world of this name.
-    Started {
-        /// As [`Gone`](crate::boot::Gone) names it.
-        world: [u8; 16],
-        /// Of each part.
-        processes: Vec<u32>,
-    },
+    /// Processes have been started.
+    Started(Started),
     /// What all members that live have agreed on.
     Agreed(Box<Agreed>),
     /// How others come to the port.
@@ -442,9 +448,12 @@ impl Answer {
             Err(Refusal { kind, why }) => w.u8(0).u8(*kind as u8).text(cut(why)),
             Ok(Said::Done) => w.u8(1),
             Ok(Said::Port(port)) => w.u8(2).text(port),
-            Ok(Said::Started { world, processes }) => w.u8(3).fixed(world).list(processes, |w, number| {
-                w.u32(*number);
-            }),
+            Ok(Said::Started(started)) => {
+                w.u8(3).fixed(&started.world).u8(started.goes_on.into());
+                w.list(&started.processes, |w, number| {
+                    w.u32(*number);
+                })
+            }
             Ok(Said::Agreed(agreed)) => {
                 agreed.write(w.u8(4));
                 w
@@ -491,10 +500,11 @@ impl Answer {
             }),
             1 => Ok(Said::Done),
             2 => Ok(Said::Port(read_up_to(r, "port", MAX_PORT)?)),
-            3 => Ok(Said::Started {
+            3 => Ok(Said::Started(Started {
                 world: r.fixed("world")?,
+                goes_on: r.u8("goes on")? != 0,
                 processes: r.list("processes", |r| r.u32("processes"))?,
-            }),
+            })),
             4 => Ok(Said::Agreed(Box::new(Agreed::read(r)?))),
             5 => Ok(Said::Entry(Entry::read(r)?)),
             6 => Ok(Said::Ports {

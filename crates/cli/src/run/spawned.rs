@@ -6,11 +6,12 @@ use super::how::Launch;
 use super::{losing, session};
 use crate::diagnostic::refuse;
 use crate::{job, reach};
+use isthmus_job::model::goes_on;
 use isthmus_job::{Job, JobError};
 use isthmus_launch::spawned_alone;
 use isthmus_wire::boot::Message;
 use isthmus_wire::codec::Deframer;
-use isthmus_wire::question::{Answer, Ask, Kind, Question, Refusal, Said};
+use isthmus_wire::question::{Answer, Ask, Kind, Question, Refusal, Said, Started};
 use std::io::{Error, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
@@ -43,10 +44,11 @@ fn take(program: &mut UnixStream) -> std::io::Result<Option<Job>> {
     let Question { number, ask } = hear(program)?;
     let made = made(ask);
     let said = match &made {
-        Ok((_, processes)) => Ok(Said::Started {
+        Ok((job, processes)) => Ok(Said::Started(Started {
             world: [0; 16],
+            goes_on: goes_on(job.subjobs()),
             processes: processes.clone(),
-        }),
+        })),
         Err(refusal) => Err(refusal.clone()),
     };
     program.write_all(&Message::Answer(Answer { number, said }).encode())?;

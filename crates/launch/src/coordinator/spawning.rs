@@ -9,11 +9,11 @@ use super::pending::{Asker, Pending};
 use crate::hold;
 use crate::spawned::{Spawn, SpawnHost, further};
 use isthmus_job::coallocation::add;
-use isthmus_job::model::MAX_PROCESSES;
+use isthmus_job::model::{MAX_PROCESSES, goes_on};
 use isthmus_job::{Contact, Subjob};
 use isthmus_wire::control::Reply;
 use isthmus_wire::grid::Input;
-use isthmus_wire::question::{Answer, Kind, Refusal, Said, SpawnProgram};
+use isthmus_wire::question::{Answer, Kind, Refusal, Said, SpawnProgram, Started};
 
 /// The variable with the port that processes connect to as children do to their parents.
 const PORT: &str = isthmus_settings::PARENT_PORT.name;
@@ -171,10 +171,13 @@ pub(super) fn begun(job: &mut Coordinator, sites: &[usize]) {
             job.leaders.begin(name, parent, (first, 0));
             connecting::spawned(job, parent, sites);
         }
-        let said = Ok(Said::Started {
+        let subjobs = sites.iter().filter_map(|&site| job.subjobs.get(site));
+        let goes_on = goes_on(subjobs);
+        let said = Ok(Said::Started(Started {
             world: name,
+            goes_on,
             processes: pending.counts.clone(),
-        });
+        }));
         answer(job, &pending, said);
     }
 }

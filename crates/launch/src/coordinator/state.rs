@@ -132,7 +132,7 @@ fn share(job: &Job, name: &str, gathered: Gathered, options: Options) -> Arc<Sha
         gathered,
         examine: false,
         planned: job.subjobs().len(),
-        goes_on: goes_on(job),
+        goes_on: goes_on(job.subjobs()),
         options,
     })
 }

@@ -220,24 +220,22 @@ impl Side<'_, '_> {
 
     /// Gives `mine` to the other group, and gets what that says: equal at all members, who call it together.
     fn exchange(&mut self, mine: &[u8]) -> Result<Vec<u8>> {
-        let mut told = Vec::new();
-        if let Some(pipe) = &mut self.pipe {
-            match pipe.exchange(mine) {
-                Ok(theirs) => {
-                    told.push(0);
-                    told.extend(theirs);
-                }
-                Err(error) => {
-                    told.push(1);
-                    told.extend(error.message.bytes());
-                    self.failed = Some(error);
-                    self.pipe = None;
-                }
-            }
-        } else if let Some(error) = &self.failed {
-            told.push(1);
-            told.extend(error.message.bytes());
+        let told = self.pipe.as_mut().map(|pipe| pipe.exchange(mine));
+        self.spread(told)
+    }
+
+    /// What the other leader has told goes to all members, who call it together. `told`: nothing where there is no way
+    /// to it.
+    fn spread(&mut self, told: Option<Result<Vec<u8>>>) -> Result<Vec<u8>> {
+        if let Some(Err(error)) = &told {
+            self.failed = Some(error.clone());
+            self.pipe = None;
         }
+        let told = match (told, &self.failed) {
+            (Some(Ok(theirs)), _) => [vec![0], theirs].concat(),
+            (_, Some(error)) => [&[1], error.message.as_bytes()].concat(),
+            (_, None) => Vec::new(),
+        };
         let told = internal::broadcast_all(self.world, self.comm, self.leader, &told)?;
         if let Some(error) = self.failed.take() {
             return Err(error);
@@ -315,7 +313,8 @@ impl Side<'_, '_> {
             Verdict::decode(bytes).unwrap_or_else(|error| Verdict::Refused(format!("an invalid verdict: {error}")))
         };
         let ours = all.iter().map(|bytes| read(bytes)).fold(Verdict::Fine, Verdict::and);
-        let theirs = self.exchange(&ours.encode())?;
+        let told = self.pipe.as_mut().map(|pipe| pipe.conclude(&ours.encode()));
+        let theirs = self.spread(told)?;
         Ok(ours.and(read(&theirs)))
     }
 }

@@ -23,6 +23,12 @@ pub type Outcome<T> = std::result::Result<T, String>;
 pub trait Exchange {
     /// Gives these bytes, and gets as many as the other one gives.
     fn exchange(&mut self, mine: &[u8]) -> Result<Vec<u8>>;
+
+    /// The same for the last time. What this end gives binds its group: only the loss of the other leader is a reason
+    /// to end without an answer.
+    fn conclude(&mut self, mine: &[u8]) -> Result<Vec<u8>> {
+        self.exchange(mine)
+    }
 }
 
 /// Makes connections to processes of other jobs. Errors are sentences for people.

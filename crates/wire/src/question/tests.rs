@@ -57,10 +57,11 @@ fn questions_and_answers_survive_the_wire_and_their_truncations_do_not() {
         .map(|ask| Message::Question(Question { number: 7, ask }));
     let said = [
         Ok(Said::Done),
-        Ok(Said::Started {
+        Ok(Said::Started(Started {
             world: [7; 16],
+            goes_on: true,
             processes: vec![2, 0],
-        }),
+        })),
         Ok(Said::Entry(crate::entry::sample())),
         Ok(Said::Ports {
             ports: vec![40001, 40002],
