@@ -43,6 +43,21 @@
 //!     own.memory().write(0, &[2; 8]);
 //! });
 //! ```
+//! What is used from outside, by address, is [exposed](Exposed): it stays, and its door knows.
+//! ```
+//! # use isthmus_datatype::raw::OwnMemory;
+//! let own = OwnMemory::new(0, 64);
+//! let exposed = own.memory().exposed(0, 8);
+//! own.memory().write(8, &[1]);
+//! drop(own); // the bytes are still there
+//! # drop(exposed);
+//! ```
+//! ```should_panic
+//! # use isthmus_datatype::raw::OwnMemory;
+//! let own = OwnMemory::new(0, 64);
+//! let _exposed = own.memory().exposed(0, 8);
+//! own.memory().write(0, &[1]); // panics
+//! ```
 //! User memory cannot be made without a promise:
 //! ```compile_fail,E0133
 //! # use isthmus_datatype::raw::WriteMemory;
@@ -58,6 +73,7 @@
 
 mod copy;
 mod door;
+mod exposed;
 mod lent;
 mod own;
 mod values;
@@ -67,6 +83,7 @@ pub(crate) mod x87;
 
 use std::ops::Range;
 
+pub use exposed::{Exposed, UserMemory};
 pub use own::OwnMemory;
 
 use self::copy::{Pack, Unpack};

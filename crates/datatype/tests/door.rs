@@ -147,3 +147,22 @@ fn a_vector_lends_its_memory_and_gets_it_back() {
     assert_eq!(OwnMemory::of(Vec::new()).into_content(), []);
     assert_eq!(OwnMemory::new(-3, 2).into_content(), [0; 5]);
 }
+
+#[test]
+fn what_is_used_from_outside_stays_and_is_not_touched() {
+    let own = OwnMemory::with(&[7; 64]);
+    let (read, written) = (own.reading().exposed(0, 8), own.memory().exposed(8, 8));
+    assert!(read.is_library() && written.is_library());
+    assert!(refused(|| own.memory().write(7, &[1])) && refused(|| own.reading().read(8, &mut [0])));
+    assert!(refused(|| drop(own.memory().exposed(0, 1))) && refused(|| drop(own.reading().exposed(15, 1))));
+    own.reading().with(0, 8, |bytes| assert_eq!(bytes, [7; 8]));
+    own.memory().write(16, &[1]);
+    drop((read, written));
+    own.memory().write(0, &[1; 64]);
+
+    // Nobody will ever say that the address is used no more.
+    std::mem::forget(own.memory().exposed(0, 1));
+    assert!(refused(|| own.memory().write(0, &[2])));
+    own.memory().write(1, &[2]);
+    assert!(!own.is_unshared());
+}

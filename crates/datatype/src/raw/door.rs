@@ -2,7 +2,8 @@
 //! The door to library memory: it knows who has which bytes.
 //!
 //! A *copy* is done at the door: while it lasts nobody else comes in, so copies take turns. Bytes that are *lent* to a
-//! closure are noted, with what it does with them: many may read a byte at once, or one may change it. Whoever wants a
+//! closure, or [exposed](super::Exposed), are noted, with what is done with them: many may read a byte at once, or one
+//! may change it. Whoever wants a
 //! byte against that is refused, a copy too: a panic before anything is touched, which is a bug of ours, as it is where
 //! a `RefCell` is borrowed twice. Nobody waits for what is lent, lest two threads wait for each other.
 
@@ -103,9 +104,19 @@ impl Door {
     /// Lends bytes that nobody has against it.
     #[inline]
     pub(super) fn lend(&self, claim: Claim) -> Lending<'_> {
-        let mut turn = self.turn(&[claim]);
-        turn.insert(claim);
+        self.expose(claim);
         Lending { door: self, claim }
+    }
+
+    /// Notes bytes that nobody has against it as lent, until the claim is [taken back](Self::conceal).
+    #[inline]
+    pub(super) fn expose(&self, claim: Claim) {
+        self.turn(&[claim]).insert(claim);
+    }
+
+    /// Ends a claim.
+    pub(super) fn conceal(&self, claim: &Claim) {
+        self.open().remove(claim);
     }
 }
 
@@ -118,7 +129,7 @@ pub(super) struct Lending<'a> {
 impl Drop for Lending<'_> {
     #[inline(never)]
     fn drop(&mut self) {
-        self.door.open().remove(&self.claim);
+        self.door.conceal(&self.claim);
     }
 }
 

@@ -142,6 +142,16 @@ impl OwnMemory {
     pub(super) fn lend(&self, claim: Claim) -> Lending<'_> {
         self.0.door.lend(claim)
     }
+
+    /// For what is used from outside: see [`Door::expose`].
+    pub(super) fn expose(&self, claim: Claim) {
+        self.0.door.expose(claim);
+    }
+
+    /// Ends that.
+    pub(super) fn conceal(&self, claim: &Claim) {
+        self.0.door.conceal(claim);
+    }
 }
 
 /// Without the content, which somebody may be changing.
