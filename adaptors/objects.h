@@ -38,7 +38,8 @@ static void *by_name(const char *name)
 #define CALL(name) PMPI_##name
 #endif
 
-/* Objects by name: name n is in place n - 1; free places are linked. */
+/* Objects by name: name n is in place n - 1; free places are linked. A place that is taken says so, and no other has a name. */
+#define TAKEN UINT_MAX
 #define TABLE(name, object, type)                                                                                      \
     static struct { type *places; unsigned *next; unsigned room, free; } name;                                         \
     static unsigned long long name##_put(type value)                                                                   \
@@ -59,10 +60,14 @@ static void *by_name(const char *name)
         }                                                                                                              \
         unsigned at = name.free;                                                                                       \
         name.free = name.next[at];                                                                                     \
+        name.next[at] = TAKEN;                                                                                         \
         name.places[at] = value;                                                                                       \
         return at + 1ULL;                                                                                              \
     }                                                                                                                  \
-    static type *name##_get(unsigned long long n) { return n > 0 && n <= name.room ? &name.places[n - 1] : NULL; }     \
+    static type *name##_get(unsigned long long n)                                                                      \
+    {                                                                                                                  \
+        return n > 0 && n <= name.room && name.next[n - 1] == TAKEN ? &name.places[n - 1] : NULL;                      \
+    }                                                                                                                  \
     static void name##_drop(unsigned long long n)                                                                      \
     {                                                                                                                  \
         name.next[n - 1] = name.free;                                                                                  \

@@ -18,7 +18,7 @@ use isthmus_identity::derived;
 use isthmus_lock::OneAtATime;
 use isthmus_net::{ArrivalHook, Gatekeeper, Listener, Prober};
 use isthmus_topology::{LinkEstimates, Topology};
-use isthmus_vendor::{Comm, Vendor};
+use isthmus_vendor::Vendor;
 use isthmus_wire::boot::{self, Counters};
 use isthmus_wire::place::{Node, Place, PlaceTable, Representation, Subjob};
 use isthmus_wire::waiting::Waiting;
@@ -239,7 +239,8 @@ impl Running {
         // survey comes from members: what is agreed on reaches a job once and goes on inside it.
         let _engine = self.world().engine().lock();
         let mut vendor = vendor.lock().unwrap_or_else(PoisonError::into_inner);
-        vendor.settle(Comm::WORLD).map_err(|e| BootError::System(e.to_string()))
+        let all = vendor.world();
+        vendor.settle(&all).map_err(|e| BootError::System(e.to_string()))
     }
 
     /// Measures what is not known of the links between local areas, for a bounded time, and agrees on it.

@@ -5,6 +5,8 @@
 //! A communicator of ours whose members all live in one job of such an MPI is one of that MPI's underneath. Names of
 //! communicators and requests are numbers, never 0. Errors are texts for people: such an MPI does not recover.
 
+use std::sync::Arc;
+
 use isthmus_datatype::raw::{ReadMemory, WriteMemory};
 
 use crate::Peer;
@@ -99,12 +101,12 @@ pub enum Kind {
 }
 
 /// Unequal blocks by rank: bytes (elements, for reduce_scatter), and bytes from the start of the buffer to where they
-/// lie.
+/// lie. Such an MPI reads them until the operation is over, so who starts it shares them.
 #[derive(Clone, Debug, Default)]
 #[expect(missing_docs, reason = "said above")]
 pub struct UnequalBlocks {
-    pub sizes: Box<[i64]>,
-    pub places: Box<[i64]>,
+    pub sizes: Arc<[i64]>,
+    pub places: Arc<[i64]>,
 }
 
 /// A collective operation with everything that one can have. Its memory is used until it is over.

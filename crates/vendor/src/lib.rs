@@ -8,14 +8,19 @@
 
 mod adaptor;
 mod attendance;
+mod collective;
+mod comm;
 mod error;
 mod interface;
 mod native;
 mod transport;
+mod used;
 mod vendor;
 
 pub use adaptor::{Adaptor, Built, build, known};
+pub use comm::Comm;
 pub use error::VendorError;
 pub use native::VendorNative;
 pub use transport::VendorTransport;
-pub use vendor::{Arrival, Comm, Request, Vendor};
+pub use used::Request;
+pub use vendor::{Arrival, Vendor};

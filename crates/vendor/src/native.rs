@@ -2,6 +2,7 @@
 //! Communicators of the vendor underneath communicators of ours.
 
 use crate::attendance::Attendance;
+use crate::used::Kept;
 use crate::{Arrival, Comm, Request, Vendor, VendorError};
 use isthmus_datatype::raw::{OwnMemory, ReadMemory, WriteMemory};
 use isthmus_transport::Peer;
@@ -22,15 +23,16 @@ pub struct VendorNative {
     near: Vec<i32>,
     /// By name, which adaptors give one after the other.
     made: Vec<Option<Made>>,
+    /// Memory of the library that requests with these names use; most use the user's.
+    kept: Vec<(u64, Kept)>,
 }
 
-/// What is known of a communicator.
-#[derive(Clone)]
-enum Made {
-    /// All members are on this node: the row of attendance, and their places.
-    Near(u32, Vec<u32>),
-    /// They are on several nodes. Who has come is not known, so nobody blocks in a collective operation.
-    Far,
+/// A communicator.
+struct Made {
+    comm: Comm,
+    /// All members are on this node: the row of attendance, and their places. Of members on several nodes
+    /// nobody knows who has come, so they do not block in a collective operation.
+    near: Option<(u32, Vec<u32>)>,
 }
 
 impl VendorNative {
@@ -53,11 +55,12 @@ impl VendorNative {
             ranks: (0..).zip(peers).map(|(rank, &peer)| (peer, rank)).collect(),
             attendance,
             made: Vec::new(),
+            kept: Vec::new(),
         })
     }
 
     /// All members learn the row that the first one has, if it has any.
-    fn row(&mut self, comm: Comm, first: bool) -> Result<Option<u32>, VendorError> {
+    fn row(&mut self, comm: &Comm, first: bool) -> Result<Option<u32>, VendorError> {
         const NONE: u32 = u32::MAX;
         let mine = if first {
             self.attendance.take_row().unwrap_or(NONE)
@@ -81,26 +84,65 @@ impl VendorNative {
         };
         let place = |rank: &i32| self.near.iter().position(|near| near == rank).map(|at| at as u32);
         let places: Option<Vec<u32>> = ranks.iter().map(place).collect();
-        let made = match places {
-            None => Made::Far,
+        let near = match places {
+            None => None,
             Some(places) => {
-                let Some(row) = self.row(comm, places.first() == Some(&self.attendance.own()))? else {
+                let Some(row) = self.row(&comm, places.first() == Some(&self.attendance.own()))? else {
                     self.vendor.release(comm)?;
                     return Ok(None);
                 };
                 self.attendance.begin(row);
                 // Nobody counts before all have begun to.
-                self.vendor.collective(comm, &Collective::Barrier)?;
-                Made::Near(row, places)
+                self.vendor.collective(&comm, &Collective::Barrier)?;
+                Some((row, places))
             }
         };
-        let (at, near) = (comm.0 as usize, matches!(made, Made::Near(..)));
+        let created = Created {
+            comm: comm.name,
+            near: near.is_some(),
+        };
+        let at = comm.name as usize;
         if at >= self.made.len() {
-            self.made.resize(at + 1, None);
+            self.made.resize_with(at + 1, || None);
         }
-        self.made[at] = Some(made);
-        Ok(Some(Created { comm: comm.0, near }))
+        self.made[at] = Some(Made { comm, near });
+        Ok(Some(created))
     }
+
+    /// The name of a request whose memory is kept here.
+    #[inline]
+    fn keep(&mut self, Request { name, kept }: Request) -> u64 {
+        if kept.is_there() {
+            self.kept.push((name, kept));
+        }
+        name
+    }
+
+    /// A request has ended, so another one may have its name. `free`: the vendor uses its memory no longer.
+    #[cold]
+    fn ended(&mut self, request: u64, free: bool) {
+        let Some(at) = self.kept.iter().position(|(name, _)| *name == request) else {
+            return;
+        };
+        let (_, kept) = self.kept.swap_remove(at);
+        if free {
+            kept.release();
+        }
+    }
+}
+
+/// A communicator by name.
+#[inline(always)]
+fn known(made: &[Option<Made>], comm: u64) -> Result<&Comm, String> {
+    match made.get(comm as usize) {
+        Some(Some(made)) => Ok(&made.comm),
+        _ => Err(unknown(comm)),
+    }
+}
+
+#[cold]
+fn unknown(comm: u64) -> String {
+    format!("a communicator of this machine's MPI is used that is not there: {comm}")
 }
 
 #[cold]
@@ -127,11 +169,11 @@ impl Native for VendorNative {
 
     fn release(&mut self, comm: u64) {
         if let Some(made) = self.made.get_mut(comm as usize).and_then(Option::take) {
-            if let Made::Near(row, _) = made {
+            if let Some((row, _)) = made.near {
                 self.attendance.free_row(row);
             }
             // A vendor that fails to free something is asked for more until it fails at that, and says so then.
-            let _ = self.vendor.release(Comm(comm));
+            let _ = self.vendor.release(made.comm);
         }
     }
 
@@ -145,19 +187,22 @@ impl Native for VendorNative {
         tag: i32,
         synchronous: bool,
     ) -> Result<Option<u64>, String> {
-        let sent = self.vendor.start_send(Comm(comm), memory, length, to, tag, synchronous);
-        sent.map(|request| request.map(|r| r.0)).map_err(failed)
+        let comm = Comm::named(comm);
+        let sent = self.vendor.start_send(&comm, memory, length, to, tag, synchronous);
+        sent.map(|request| request.map(|r| self.keep(r))).map_err(failed)
     }
 
     #[inline]
     fn send_now(&mut self, comm: u64, memory: &ReadMemory, length: u64, to: u32, tag: i32) -> Result<(), String> {
-        self.vendor.send(Comm(comm), memory, length, to, tag).map_err(failed)
+        self.vendor
+            .send(&Comm::named(comm), memory, length, to, tag)
+            .map_err(failed)
     }
 
     #[inline]
     fn receive_now(&mut self, pattern: &Pattern, memory: &WriteMemory, length: u64) -> Result<native::Arrival, String> {
         let from = (pattern.source, pattern.tag);
-        let received = self.vendor.receive(Comm(pattern.comm), memory, length, from);
+        let received = self.vendor.receive(&Comm::named(pattern.comm), memory, length, from);
         received.map(arrival).map_err(failed)
     }
 
@@ -170,61 +215,71 @@ impl Native for VendorNative {
         rounds: u32,
     ) -> Result<Result<native::Arrival, u64>, String> {
         let from = (pattern.source, pattern.tag);
-        let received = self
-            .vendor
-            .receive_soon(Comm(pattern.comm), memory, length, from, rounds);
-        received.map(|r| r.map(arrival).map_err(|r| r.0)).map_err(failed)
+        let comm = Comm::named(pattern.comm);
+        let received = self.vendor.receive_soon(&comm, memory, length, from, rounds);
+        received
+            .map(|r| r.map(arrival).map_err(|r| self.keep(r)))
+            .map_err(failed)
     }
 
     #[inline]
     fn test(&mut self, request: u64) -> Result<Option<native::Arrival>, String> {
-        let tested = self.vendor.test(&mut Request(request));
+        let tested = self.vendor.look(&mut { request });
+        if !self.kept.is_empty() && !matches!(tested, Ok(None)) {
+            self.ended(request, tested.is_ok());
+        }
         tested.map(|a| a.map(arrival)).map_err(failed)
     }
 
     fn cancel(&mut self, request: u64) {
         // One that cannot be cancelled goes on.
-        let _ = self.vendor.cancel(&Request(request));
+        let _ = self.vendor.cancel_named(request);
     }
 
     fn probe(&mut self, pattern: &Pattern, take: bool) -> Result<Option<native::Arrival>, String> {
-        let found = self
-            .vendor
-            .probe(Comm(pattern.comm), (pattern.source, pattern.tag), take);
+        let (comm, from) = (Comm::named(pattern.comm), (pattern.source, pattern.tag));
+        let found = self.vendor.probe(&comm, from, take);
         found.map(|a| a.map(arrival)).map_err(failed)
     }
 
     fn receive_taken(&mut self, message: u64, memory: &WriteMemory, length: u64) -> Result<u64, String> {
         let request = self.vendor.start_take(message, memory, length);
-        request.map(|r| r.0).map_err(failed)
+        request.map(|r| self.keep(r)).map_err(failed)
     }
 
     #[inline(always)]
     fn come(&mut self, comm: u64) {
-        if let Some(Some(Made::Near(row, _))) = self.made.get(comm as usize) {
+        if let Some(Some(Made {
+            near: Some((row, _)), ..
+        })) = self.made.get(comm as usize)
+        {
             self.attendance.come(*row);
         }
     }
 
     fn have_all_come(&self, comm: u64) -> bool {
         match self.made.get(comm as usize) {
-            Some(Some(Made::Near(row, places))) => self.attendance.have_come(*row, places),
+            Some(Some(Made {
+                near: Some((row, places)),
+                ..
+            })) => self.attendance.have_come(*row, places),
             _ => true,
         }
     }
 
     fn come_and_do(&mut self, comm: u64, operation: &Collective<'_>) -> Result<(), String> {
         self.come(comm);
-        self.vendor.collective(Comm(comm), operation).map_err(failed)
+        self.collective(comm, operation)
     }
 
     fn start(&mut self, comm: u64, operation: &General) -> Result<u64, String> {
-        let started = self.vendor.start_collective(Comm(comm), operation);
-        started.map(|request| request.0).map_err(failed)
+        let started = self.vendor.start_collective(known(&self.made, comm)?, operation);
+        started.map(|request| self.keep(request)).map_err(failed)
     }
 
     #[inline]
     fn collective(&mut self, comm: u64, operation: &Collective<'_>) -> Result<(), String> {
-        self.vendor.collective(Comm(comm), operation).map_err(failed)
+        let comm = known(&self.made, comm)?;
+        self.vendor.collective(comm, operation).map_err(failed)
     }
 }

@@ -89,7 +89,7 @@ impl VendorTransport {
     /// Over a vendor that has begun. `peers[i]` is who has rank i in the vendor's job; `ahead`: receives for frames are
     /// posted ahead. Collective over that job.
     pub fn new(mut vendor: Vendor, peers: Vec<Peer>, ahead: bool) -> Result<Self, VendorError> {
-        let comm = vendor.duplicate(Comm::WORLD)?;
+        let comm = vendor.duplicate(&vendor.world())?;
         let first = peers.iter().copied().min().unwrap_or(Peer::NONE);
         let last = peers.iter().copied().max().unwrap_or(first);
         let mut ranks = vec![NOBODY; last.index_from(first) + 1];
@@ -125,7 +125,7 @@ impl VendorTransport {
         let length = (HEADER_BYTES + FRAME) as u64;
         let request = self
             .vendor
-            .start_receive(self.comm, &memory.memory(), length, from, FRAMES)?;
+            .start_receive(&self.comm, &memory.memory(), length, from, FRAMES)?;
         self.posted.push_back(Posted { request, memory });
         Ok(())
     }
@@ -227,7 +227,7 @@ impl VendorTransport {
                 self.post(memory, None)?;
             }
         } else if self.posted.is_empty() {
-            let Some(found) = self.vendor.probe(self.comm, (None, Some(FRAMES)), false)? else {
+            let Some(found) = self.vendor.probe(&self.comm, (None, Some(FRAMES)), false)? else {
                 return Ok(false);
             };
             // It may take longer until all of it is here.
@@ -325,7 +325,7 @@ impl Transport for VendorTransport {
         let length = (HEADER_BYTES + payload.len()) as u64;
         match self
             .vendor
-            .start_send(self.comm, &memory.reading(), length, rank, FRAMES, false)
+            .start_send(&self.comm, &memory.reading(), length, rank, FRAMES, false)
         {
             Ok(Some(request)) => self.sending.push(Sending { request, memory }),
             Ok(None) => self.spare.push(memory),
@@ -347,7 +347,7 @@ impl Transport for VendorTransport {
         let Some(tag) = bulk_tag(token) else {
             return Err(SendError::WouldBlock);
         };
-        let start = |memory: &mut ReadMemory| self.vendor.start_send(self.comm, memory, length, rank, tag, false);
+        let start = |memory: &mut ReadMemory| self.vendor.start_send(&self.comm, memory, length, rank, tag, false);
         let Some(started) = memory.with(start) else {
             return Ok(());
         };
@@ -367,7 +367,7 @@ impl Transport for VendorTransport {
         let (Some(tag), Ok(rank)) = (bulk_tag(token), self.rank_of(peer)) else {
             return false;
         };
-        let start = |memory: &mut WriteMemory| self.vendor.start_receive(self.comm, memory, length, Some(rank), tag);
+        let start = |memory: &mut WriteMemory| self.vendor.start_receive(&self.comm, memory, length, Some(rank), tag);
         let Some(started) = memory.with(start) else { return true };
         match started {
             Ok(request) => self.coming.push(Bulk {

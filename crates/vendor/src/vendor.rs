@@ -6,11 +6,12 @@
 //! do not survive that.
 
 use crate::VendorError;
-use crate::interface::{ANY, Functions, INTERFACE, RawArrival, RawOperation};
-use isthmus_datatype::raw::{OwnMemory, ReadMemory, WriteMemory};
-use isthmus_transport::native::{Collective, Element, General, Kind, Operator};
+use crate::comm::Comm;
+use crate::interface::{ANY, Functions, INTERFACE, RawArrival};
+use crate::used::{Kept, Request};
+use isthmus_datatype::raw::{ReadMemory, WriteMemory};
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
-use std::ffi::{CStr, c_char, c_int, c_longlong, c_void};
+use std::ffi::{CStr, c_char, c_int, c_longlong};
 use std::path::Path;
 
 /// `RTLD_DEEPBIND` of the GNU C library.
@@ -22,25 +23,14 @@ const TEXT: usize = 1024;
 ///
 /// One call at a time, whichever copy it is made on: copies live under one lock.
 pub struct Vendor {
-    functions: &'static Functions,
+    pub(crate) functions: &'static Functions,
+    /// Of this process in the vendor's job, and how many that has, once it has begun.
+    rank: u32,
+    count: u32,
 }
 
 // The table is constant; calls come one at a time because they need `&mut self`, from any thread
 // (MPI_THREAD_SERIALIZED).
-
-/// A communicator of the vendor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Comm(pub(crate) u64);
-
-impl Comm {
-    /// All processes of the vendor's job.
-    pub const WORLD: Self = Self(1);
-}
-
-/// A send or receive under way.
-#[derive(Debug, PartialEq, Eq)]
-#[must_use]
-pub struct Request(pub(crate) u64);
 
 /// A message that has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -94,7 +84,11 @@ impl Vendor {
             Some(functions)
                 if functions.interface == INTERFACE && functions.size as usize == size_of::<Functions>() =>
             {
-                Ok(Self { functions })
+                Ok(Self {
+                    functions,
+                    rank: 0,
+                    count: 0,
+                })
             }
             found => Err(VendorError::Interface {
                 path: path.to_owned(),
@@ -123,7 +117,7 @@ impl Vendor {
     }
 
     #[inline]
-    fn done(&self, function: &'static str, code: c_int) -> Result<(), VendorError> {
+    pub(crate) fn done(&self, function: &'static str, code: c_int) -> Result<(), VendorError> {
         if code == 0 {
             Ok(())
         } else {
@@ -137,7 +131,17 @@ impl Vendor {
         // SAFETY: both are written.
         let code = unsafe { (self.functions.begin)(single.into(), &raw mut rank, &raw mut count) };
         self.done("begin", code)?;
-        Ok((rank.max(0) as u32, count.max(0) as u32))
+        (self.rank, self.count) = (rank.max(0) as u32, count.max(0) as u32);
+        Ok((self.rank, self.count))
+    }
+
+    /// All processes of the vendor's job, which has begun.
+    pub fn world(&self) -> Comm {
+        Comm {
+            name: 1,
+            rank: self.rank,
+            members: self.count,
+        }
     }
 
     /// MPI_Finalize.
@@ -154,19 +158,17 @@ impl Vendor {
     }
 
     /// A communicator with the same members. Collective.
-    pub fn duplicate(&mut self, comm: Comm) -> Result<Comm, VendorError> {
+    pub fn duplicate(&mut self, comm: &Comm) -> Result<Comm, VendorError> {
         let mut made = 0;
         // SAFETY: `made` is written.
-        let code = unsafe { (self.functions.duplicate)(comm.0, &raw mut made) };
+        let code = unsafe { (self.functions.duplicate)(comm.name, &raw mut made) };
         self.done("duplicate a communicator", code)?;
-        Ok(Comm(made))
+        Ok(Comm { name: made, ..*comm })
     }
 
     /// A second holder of the same vendor; see there.
     pub fn share(&self) -> Self {
-        Self {
-            functions: self.functions,
-        }
+        Self { ..*self }
     }
 
     /// The largest tag.
@@ -178,21 +180,6 @@ impl Vendor {
         Ok(limit)
     }
 
-    /// Whether all processes of the job say yes. Collective over it.
-    pub fn all_agree(&self, yes: bool) -> Result<bool, VendorError> {
-        let mine = OwnMemory::with(&i32::from(yes).to_ne_bytes());
-        let all = OwnMemory::with(&[0; 4]);
-        let minimum = Collective::Allreduce {
-            from: Some(mine.reading()),
-            into: all.memory(),
-            count: 1,
-            element: Element::Int32,
-            operator: Operator::Minimum,
-        };
-        self.collective(Comm::WORLD, &minimum)?;
-        Ok(all.content() == 1i32.to_ne_bytes())
-    }
-
     /// A communicator of these ranks of the vendor's job, in this order. Collective over them only.
     pub fn among(&mut self, ranks: &[i32], tag: i32) -> Result<Option<Comm>, VendorError> {
         let mut made = 0;
@@ -200,21 +187,27 @@ impl Vendor {
         // SAFETY: so many ranks are read, and `made` is written.
         let code = unsafe { (self.functions.among)(ranks.as_ptr(), count, tag, &raw mut made) };
         self.done("make a communicator", code)?;
-        Ok((made > 0).then_some(Comm(made)))
+        let own = ranks.iter().position(|&rank| rank == self.rank as i32);
+        Ok(own.filter(|_| made > 0).map(|rank| Comm {
+            name: made,
+            rank: rank as u32,
+            members: ranks.len() as u32,
+        }))
     }
 
     /// Frees a communicator that was made. Collective.
     pub fn release(&mut self, comm: Comm) -> Result<(), VendorError> {
+        let Comm { name, .. } = comm;
         // SAFETY: no conditions; unknown names are errors.
-        let code = unsafe { (self.functions.release)(comm.0) };
+        let code = unsafe { (self.functions.release)(name) };
         self.done("free a communicator", code)
     }
 
-    /// Starts to send `length` bytes from the memory's origin, which stays as it is until the request is complete;
+    /// Starts to send `length` bytes from the memory's origin; the request keeps them as they are until it is complete.
     /// `None`: it is.
     pub fn start_send(
         &mut self,
-        comm: Comm,
+        comm: &Comm,
         memory: &ReadMemory,
         length: u64,
         to: u32,
@@ -222,11 +215,14 @@ impl Vendor {
         synchronous: bool,
     ) -> Result<Option<Request>, VendorError> {
         let mut request = 0;
-        let data = memory.part(0, length as usize).address() as *const c_void;
-        // SAFETY: the memory is as long, which `part` has checked; it lives as its maker has promised.
+        let memory = memory.exposed(0, length as usize);
+        let data = memory.first().cast();
+        let kept = Kept::read(memory);
+        // SAFETY: the memory is as long, which `exposed` has checked; it is kept until the request is complete, and for
+        // good where that is never known.
         let code = unsafe {
             (self.functions.start_send)(
-                comm.0,
+                comm.name,
                 data,
                 length as c_longlong,
                 to as c_int,
@@ -236,15 +232,28 @@ impl Vendor {
             )
         };
         self.done("send", code)?;
-        Ok((request > 0).then_some(Request(request)))
+        Ok(if request > 0 {
+            Some(Request { name: request, kept })
+        } else {
+            kept.release();
+            None
+        })
     }
 
     /// Sends; blocks until the memory is free again.
     #[inline]
-    pub fn send(&mut self, comm: Comm, memory: &ReadMemory, length: u64, to: u32, tag: i32) -> Result<(), VendorError> {
-        let data = memory.part(0, length as usize).address() as *const c_void;
-        // SAFETY: the memory is as long, which `part` has checked; it lives as its maker has promised.
-        let code = unsafe { (self.functions.send)(comm.0, data, length as c_longlong, to as c_int, tag) };
+    pub fn send(
+        &mut self,
+        comm: &Comm,
+        memory: &ReadMemory,
+        length: u64,
+        to: u32,
+        tag: i32,
+    ) -> Result<(), VendorError> {
+        let memory = memory.exposed(0, length as usize);
+        let data = memory.first().cast();
+        // SAFETY: the memory is as long, which `exposed` has checked, and is used during the call.
+        let code = unsafe { (self.functions.send)(comm.name, data, length as c_longlong, to as c_int, tag) };
         self.done("send", code)
     }
 
@@ -252,57 +261,62 @@ impl Vendor {
     #[inline]
     pub fn receive(
         &mut self,
-        comm: Comm,
+        comm: &Comm,
         memory: &WriteMemory,
         length: u64,
         (from, tag): (Option<u32>, Option<i32>),
     ) -> Result<Arrival, VendorError> {
         let mut arrival = RawArrival::default();
-        let room = memory.part(0, length as usize).address() as *mut c_void;
+        let memory = memory.exposed(0, length as usize);
+        let room = memory.first().cast();
         let from = from.map_or(ANY, |rank| rank as c_int);
         let (bytes, tag) = (length as c_longlong, tag.unwrap_or(ANY));
-        // SAFETY: the memory is as long, which `part` has checked; it lives as its maker has promised.
-        let code = unsafe { (self.functions.receive)(comm.0, room, bytes, from, tag, &raw mut arrival) };
+        // SAFETY: the memory is as long, which `exposed` has checked, and is used during the call.
+        let code = unsafe { (self.functions.receive)(comm.name, room, bytes, from, tag, &raw mut arrival) };
         self.done("receive", code)?;
         Ok(arrival.into())
     }
 
-    /// Starts to receive up to `length` bytes (from anybody: `None`) to the memory's origin, which nobody else touches
-    /// until the request is complete.
+    /// Starts to receive up to `length` bytes (from anybody: `None`) to the memory's origin; the request keeps that
+    /// until it is complete.
     pub fn start_receive(
         &mut self,
-        comm: Comm,
+        comm: &Comm,
         memory: &WriteMemory,
         length: u64,
         from: Option<u32>,
         tag: i32,
     ) -> Result<Request, VendorError> {
         let mut request = 0;
-        let room = memory.part(0, length as usize).address() as *mut c_void;
-        let from = from.map_or(ANY, |rank| rank as c_int);
-        // SAFETY: the memory is as long, which `part` has checked; it lives as its maker has promised.
-        let code =
-            unsafe { (self.functions.start_receive)(comm.0, room, length as c_longlong, from, tag, &raw mut request) };
+        let memory = memory.exposed(0, length as usize);
+        let (room, from) = (memory.first().cast(), from.map_or(ANY, |rank| rank as c_int));
+        let kept = Kept::written(memory);
+        // SAFETY: the memory is as long, which `exposed` has checked; it is kept as in `start_send`.
+        let code = unsafe {
+            (self.functions.start_receive)(comm.name, room, length as c_longlong, from, tag, &raw mut request)
+        };
         self.done("receive", code)?;
-        Ok(Request(request))
+        Ok(Request { name: request, kept })
     }
 
     /// As [`Vendor::start_receive`], from anybody or anything (`None`), and looks up to `rounds` times whether it is
     /// complete.
     pub fn receive_soon(
         &mut self,
-        comm: Comm,
+        comm: &Comm,
         memory: &WriteMemory,
         length: u64,
         (from, tag): (Option<u32>, Option<i32>),
         rounds: u32,
     ) -> Result<Result<Arrival, Request>, VendorError> {
         let (mut request, mut arrival) = (0, RawArrival::default());
-        let room = memory.part(0, length as usize).address() as *mut c_void;
-        // SAFETY: the memory is as long, which `part` has checked; it lives as its maker has promised.
+        let memory = memory.exposed(0, length as usize);
+        let room = memory.first().cast();
+        let kept = Kept::written(memory);
+        // SAFETY: the memory is as long, which `exposed` has checked; it is kept as in `start_send`.
         let code = unsafe {
             (self.functions.receive_soon)(
-                comm.0,
+                comm.name,
                 room,
                 length as c_longlong,
                 from.map_or(ANY, |rank| rank as c_int),
@@ -314,23 +328,29 @@ impl Vendor {
         };
         self.done("receive", code)?;
         Ok(if request > 0 {
-            Err(Request(request))
+            Err(Request { name: request, kept })
         } else {
+            kept.release();
             Ok(arrival.into())
         })
     }
 
     /// Asks to cancel a receive.
     pub fn cancel(&mut self, request: &Request) -> Result<(), VendorError> {
+        self.cancel_named(request.name)
+    }
+
+    /// The same by name.
+    pub(crate) fn cancel_named(&mut self, request: u64) -> Result<(), VendorError> {
         // SAFETY: no conditions; unknown names are errors.
-        let code = unsafe { (self.functions.cancel)(request.0) };
+        let code = unsafe { (self.functions.cancel)(request) };
         self.done("cancel a receive", code)
     }
 
     /// A message, if one is there; `take`: taken out of the matching.
     pub fn probe(
         &self,
-        comm: Comm,
+        comm: &Comm,
         (from, tag): (Option<u32>, Option<i32>),
         take: bool,
     ) -> Result<Option<Arrival>, VendorError> {
@@ -338,7 +358,7 @@ impl Vendor {
         let (from, tag) = (from.map_or(ANY, |rank| rank as c_int), tag.unwrap_or(ANY));
         let look = if take { self.functions.find } else { self.functions.peek };
         // SAFETY: both are written.
-        let code = unsafe { look(comm.0, from, tag, &raw mut found, &raw mut arrival) };
+        let code = unsafe { look(comm.name, from, tag, &raw mut found, &raw mut arrival) };
         self.done("look for messages", code)?;
         Ok((found != 0).then(|| arrival.into()))
     }
@@ -346,115 +366,38 @@ impl Vendor {
     /// Starts to receive a message that was found.
     pub fn start_take(&mut self, message: u64, memory: &WriteMemory, length: u64) -> Result<Request, VendorError> {
         let mut request = 0;
-        let room = memory.part(0, length as usize).address() as *mut c_void;
-        // SAFETY: the memory is as long, which `part` has checked; it lives as its maker has promised.
+        let memory = memory.exposed(0, length as usize);
+        let room = memory.first().cast();
+        let kept = Kept::written(memory);
+        // SAFETY: the memory is as long, which `exposed` has checked; it is kept as in `start_send`.
         let code = unsafe { (self.functions.start_take)(message, room, length as c_longlong, &raw mut request) };
         self.done("receive a message", code)?;
-        Ok(Request(request))
+        Ok(Request { name: request, kept })
     }
 
-    /// A collective operation.
-    #[inline(always)]
-    pub fn collective(&self, comm: Comm, operation: &Collective<'_>) -> Result<(), VendorError> {
-        let (name, code) = self.call(comm.0, operation);
-        self.done(name, code)
-    }
-
-    #[inline(always)]
-    fn call(&self, comm: u64, operation: &Collective<'_>) -> (&'static str, c_int) {
-        let f = self.functions;
-        let read = |memory: &Option<ReadMemory>, bytes: u64| match memory {
-            Some(memory) => memory.part(0, bytes as usize).address() as *const c_void,
-            None => std::ptr::null(),
-        };
-        let write = |memory: &WriteMemory, bytes: u64| memory.part(0, bytes as usize).address() as *mut c_void;
-        match operation {
-            Collective::General(general) => {
-                // SAFETY: the memory is as long as the description says, as its maker has promised, and stays during
-                // the call.
-                let code = unsafe { (f.collective)(comm, &raw_operation(general)) };
-                (name(general), code)
-            }
-            // SAFETY: no conditions; unknown names are errors.
-            Collective::Barrier => ("synchronize", unsafe { (f.barrier)(comm) }),
-            Collective::Bcast { memory, bytes, root } => {
-                let memory = write(memory, *bytes);
-                // SAFETY: the memory is as long, which `part` has checked; it lives as its maker has promised.
-                let code = unsafe { (f.bcast)(comm, memory, *bytes as c_longlong, *root as c_int) };
-                ("broadcast", code)
-            }
-            Collective::Reduce {
-                from,
-                into,
-                count,
-                element,
-                operator,
-                root,
-            } => {
-                let bytes = count * element.width();
-                let (from, into) = (
-                    read(from, bytes),
-                    into.as_ref().map_or(std::ptr::null_mut(), |m| write(m, bytes)),
-                );
-                let (ty, op) = (*element as c_int, *operator as c_int);
-                // SAFETY: as above; those who are not the root have no result.
-                let code = unsafe { (f.reduce)(comm, from, into, *count as c_longlong, ty, op, *root as c_int) };
-                ("reduce", code)
-            }
-            Collective::Allreduce {
-                from,
-                into,
-                count,
-                element,
-                operator,
-            } => {
-                let bytes = count * element.width();
-                let (from, into) = (read(from, bytes), write(into, bytes));
-                let (ty, op) = (*element as c_int, *operator as c_int);
-                // SAFETY: as above.
-                let code = unsafe { (f.allreduce)(comm, from, into, *count as c_longlong, ty, op) };
-                ("reduce for all", code)
-            }
-            Collective::Allgather { from, into, bytes } => {
-                let (from, into) = (read(from, *bytes), into.address() as *mut c_void);
-                // SAFETY: as above; the caller has made room for the blocks of all members.
-                let code = unsafe { (f.allgather)(comm, from, into, *bytes as c_longlong) };
-                ("gather for all", code)
-            }
-            Collective::Alltoall { from, into, bytes } => {
-                let (from, into) = (
-                    from.as_ref().map_or(std::ptr::null(), |m| m.address() as *const c_void),
-                    into.address(),
-                );
-                // SAFETY: as above.
-                let code = unsafe { (f.alltoall)(comm, from, into as *mut c_void, *bytes as c_longlong) };
-                ("exchange", code)
-            }
-        }
-    }
-
-    /// Starts a collective operation, whose memory and description stay until [`Vendor::test`] says that it is over.
-    pub fn start_collective(&mut self, comm: Comm, operation: &General) -> Result<Request, VendorError> {
-        let mut request = 0;
-        // SAFETY: the memory is as long as the description says, and both live as the maker has promised.
-        let code = unsafe { (self.functions.start_collective)(comm.0, &raw_operation(operation), &raw mut request) };
-        self.done(name(operation), code)?;
-        Ok(Request(request))
-    }
-
-    /// Whether a request is complete; then it is gone.
+    /// Whether a request is complete; then it is gone, and its memory free again.
     pub fn test(&mut self, request: &mut Request) -> Result<Option<Arrival>, VendorError> {
+        let arrival = self.look(&mut request.name)?;
+        if arrival.is_some() {
+            std::mem::take(&mut request.kept).release();
+        }
+        Ok(arrival)
+    }
+
+    /// The same of the vendor's part of it.
+    #[inline]
+    pub(crate) fn look(&mut self, request: &mut u64) -> Result<Option<Arrival>, VendorError> {
         let (mut complete, mut arrival) = (0, RawArrival::default());
-        // SAFETY: all three are written.
-        let code = unsafe { (self.functions.test)(&raw mut request.0, &raw mut complete, &raw mut arrival) };
+        // SAFETY: all three are written; unknown names are errors.
+        let code = unsafe { (self.functions.test)(&raw mut *request, &raw mut complete, &raw mut arrival) };
         self.done("complete a request", code)?;
         Ok((complete != 0).then(|| arrival.into()))
     }
 
     /// Nobody leaves before everybody has entered.
-    pub fn barrier(&mut self, comm: Comm) -> Result<(), VendorError> {
+    pub fn barrier(&mut self, comm: &Comm) -> Result<(), VendorError> {
         // SAFETY: no conditions; unknown names are errors.
-        let code = unsafe { (self.functions.barrier)(comm.0) };
+        let code = unsafe { (self.functions.barrier)(comm.name) };
         self.done("synchronize", code)
     }
 
@@ -462,51 +405,9 @@ impl Vendor {
     /// for long. What it sent last may wait inside its library for a connection, and who waits for that as long as the
     /// sender is away (MPICH 5 over OFI). Nobody leaves the second barrier before everybody has left the first: what
     /// passes in the second has connections.
-    pub fn settle(&mut self, comm: Comm) -> Result<(), VendorError> {
+    pub fn settle(&mut self, comm: &Comm) -> Result<(), VendorError> {
         self.barrier(comm)?;
         self.barrier(comm)
-    }
-}
-
-/// For the text of errors.
-fn name(operation: &General) -> &'static str {
-    match operation.kind {
-        Kind::Barrier => "synchronize",
-        Kind::Bcast => "broadcast",
-        Kind::Gather | Kind::Gatherv => "gather",
-        Kind::Scatter | Kind::Scatterv => "scatter",
-        Kind::Allgather | Kind::Allgatherv => "gather for all",
-        Kind::Alltoall | Kind::Alltoallv => "exchange",
-        Kind::Reduce => "reduce",
-        Kind::Allreduce => "reduce for all",
-        Kind::Scan | Kind::Exscan => "scan",
-        Kind::ReduceScatterBlock | Kind::ReduceScatter => "reduce and scatter",
-    }
-}
-
-fn raw_operation(operation: &General) -> RawOperation {
-    let row = |row: &[i64]| if row.is_empty() { std::ptr::null() } else { row.as_ptr() };
-    RawOperation {
-        kind: operation.kind as c_int,
-        root: operation.root as c_int,
-        element: operation.reduction.map_or(0, |(element, _)| element as c_int),
-        operator: operation.reduction.map_or(0, |(_, operator)| operator as c_int),
-        in_place: operation.in_place.into(),
-        rank: operation.rank as c_int,
-        members: operation.members as c_int,
-        data: operation
-            .from
-            .as_ref()
-            .map_or(std::ptr::null(), |m| m.address() as *const c_void),
-        result: operation
-            .into
-            .as_ref()
-            .map_or(std::ptr::null_mut(), |m| m.address() as *mut c_void),
-        count: operation.count as c_longlong,
-        given: row(&operation.given.sizes),
-        given_at: row(&operation.given.places),
-        taken: row(&operation.taken.sizes),
-        taken_at: row(&operation.taken.places),
     }
 }
 

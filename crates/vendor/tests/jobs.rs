@@ -4,7 +4,10 @@
 
 #![expect(clippy::print_stderr, reason = "which peers were tried")]
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use isthmus_datatype::raw::OwnMemory;
+use isthmus_transport::native::Collective;
 use isthmus_transport::{Lease, Peer, Placement, SendError, Sink, Transport};
 use isthmus_vendor::{Built, Vendor, VendorTransport, build};
 use isthmus_wire::frame::{Header, Kind};
@@ -134,6 +137,48 @@ fn send(transport: &mut VendorTransport, seen: &mut Seen, peer: Peer, header: &H
     panic!("a frame to {peer} is refused for ever");
 }
 
+fn refused(act: impl FnOnce()) -> bool {
+    catch_unwind(AssertUnwindSafe(act)).is_err()
+}
+
+/// Whatever becomes of a request, the vendor does not write to memory that is gone or that others have.
+fn requests_keep_their_memory(vendor: &mut Vendor, (me, count): (u32, u32)) {
+    const BYTES: u64 = 64;
+    let (all, next, before) = (vendor.world(), (me + 1) % count, (me + count - 1) % count);
+    let (given, taken) = (OwnMemory::with(&[7; 64]), OwnMemory::new(0, 64));
+    for tag in 1..=2 {
+        let started = vendor.start_receive(&all, &taken.memory(), BYTES, Some(before), tag);
+        let mut request = started.expect("a receive");
+        assert!(refused(|| taken.memory().write(0, &[1])));
+        assert!(refused(|| taken.reading().with(63, 1, |_| ())));
+        vendor.send(&all, &given.reading(), BYTES, next, tag).expect("a send");
+        if tag == 2 {
+            // Forgotten before it is complete, and then its memory is.
+            drop(request);
+            break;
+        }
+        while vendor.test(&mut request).expect("a request").is_none() {}
+        assert_eq!(taken.content(), [7; 64]);
+        assert!(taken.is_unshared() && vendor.test(&mut request).is_err());
+        taken.memory().write(0, &[0; 64]);
+    }
+    assert!(!taken.is_unshared() && refused(|| taken.memory().write(0, &[1])));
+    drop(taken);
+    vendor.barrier(&all).expect("a barrier");
+    assert!(refused(
+        || _ = vendor.start_send(&all, &given.reading(), 65, next, 1, false)
+    ));
+
+    // Nobody writes more blocks than there is room for.
+    let short = OwnMemory::new(0, count as isize * 8 - 1);
+    let gather = Collective::Allgather {
+        from: Some(given.reading()),
+        into: short.memory(),
+        bytes: 8,
+    };
+    assert!(refused(|| _ = vendor.collective(&all, &gather)));
+}
+
 /// Run under a vendor's mpiexec only.
 #[test]
 fn a_process_of_a_vendors_job() {
@@ -147,6 +192,7 @@ fn a_process_of_a_vendors_job() {
     let peer_of = |rank: u32| Peer::new(count - 1 - rank);
     let ahead = std::env::var_os(AHEAD).is_some();
     let peers = (0..count).map(peer_of).collect();
+    requests_keep_their_memory(&mut vendor, (me, count));
     let mut transport = VendorTransport::new(vendor, peers, ahead).unwrap_or_else(|e| panic!("{e}"));
     let me = peer_of(me);
     let mut seen = Seen {
@@ -207,9 +253,7 @@ fn a_process_of_a_vendors_job() {
     }
     println!("all frames seen over {name}");
     while !transport.close(&mut seen) {}
-    transport
-        .vendor()
-        .barrier(isthmus_vendor::Comm::WORLD)
-        .unwrap_or_else(|e| panic!("{e}"));
+    let all = transport.vendor().world();
+    transport.vendor().barrier(&all).unwrap_or_else(|e| panic!("{e}"));
     transport.vendor().end().unwrap_or_else(|e| panic!("{e}"));
 }

@@ -8,6 +8,7 @@
 //! other.
 
 use std::fmt;
+use std::sync::Arc;
 
 use isthmus_datatype::raw::{OwnMemory, ReadMemory, WriteMemory};
 use isthmus_schedule::{self as schedule, Call};
@@ -195,33 +196,33 @@ fn copy_of(buffer: &BoundBuffer) -> OwnMemory {
 }
 
 /// Sizes of unequal blocks.
-fn row(buffer: &BoundBuffer) -> Box<[i64]> {
+fn row(buffer: &BoundBuffer) -> Arc<[i64]> {
     match &buffer.blocks {
         Blocks::Many(blocks) => blocks.iter().map(|(_, block)| block.length as i64).collect(),
-        Blocks::None | Blocks::One(_) => Box::default(),
+        Blocks::None | Blocks::One(_) => Arc::default(),
     }
 }
 
 /// Where they lie in a copy.
-fn starts(buffer: &BoundBuffer) -> Box<[i64]> {
+fn starts(buffer: &BoundBuffer) -> Arc<[i64]> {
     match &buffer.blocks {
         Blocks::Many(blocks) => blocks.iter().map(|(start, _)| *start as i64).collect(),
-        Blocks::None | Blocks::One(_) => Box::default(),
+        Blocks::None | Blocks::One(_) => Arc::default(),
     }
 }
 
 /// The memory of a buffer and the places of its blocks in it; `None`: some of its data do not lie one behind the other,
 /// or blocks too far apart.
-fn where_it_lies(buffer: &BoundBuffer, row: &[i64], kind: Kind) -> Option<(ReadMemory, WriteMemory, Box<[i64]>)> {
+fn where_it_lies(buffer: &BoundBuffer, row: &[i64], kind: Kind) -> Option<(ReadMemory, WriteMemory, Arc<[i64]>)> {
     let blocks = match &buffer.blocks {
-        Blocks::None => return Some((ReadMemory::EMPTY, WriteMemory::EMPTY, Box::default())),
+        Blocks::None => return Some((ReadMemory::EMPTY, WriteMemory::EMPTY, Arc::default())),
         Blocks::One(block) => {
             let plain = block.datatype.is_none();
             return plain.then(|| {
                 (
                     block.read.clone(),
                     block.write.clone().unwrap_or(WriteMemory::EMPTY),
-                    Box::default(),
+                    Arc::default(),
                 )
             });
         }
@@ -238,7 +239,7 @@ fn where_it_lies(buffer: &BoundBuffer, row: &[i64], kind: Kind) -> Option<(ReadM
         let near = kind != Kind::Allgatherv || i32::try_from(place).is_ok();
         (block.datatype.is_none() && near).then_some(place)
     };
-    let places: Option<Box<[i64]>> = blocks.iter().map(|(_, block)| place(block)).collect();
+    let places: Option<Arc<[i64]>> = blocks.iter().map(|(_, block)| place(block)).collect();
     Some((
         first.read.clone(),
         first.write.clone().unwrap_or(WriteMemory::EMPTY),
