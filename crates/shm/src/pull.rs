@@ -22,10 +22,13 @@
 
 use std::ffi::{c_int, c_ulong, c_void};
 
-use isthmus_datatype::raw::ReadMemory;
+use isthmus_datatype::raw::{Exposed, ReadMemory, UserMemory, WriteMemory};
 use isthmus_transport::sharing::Run;
 use rustix::io::Errno;
 use rustix::process::PTracer;
+
+/// Of the length in a handle: the memory is to be written, and not to be read.
+const TARGET: u64 = 1 << 63;
 
 /// Bytes of a handle without its count of revocations.
 pub(crate) const HANDLE_BYTES: usize = 16;
@@ -38,12 +41,26 @@ pub(crate) struct Handle {
 }
 
 impl Handle {
-    /// Of memory of this process.
-    pub(crate) fn of(memory: ReadMemory, length: u64) -> Self {
+    /// Of memory of this process, to be read. Panics outside the window: that is a bug of ours.
+    pub(crate) fn of(memory: &ReadMemory, length: u64) -> Self {
         Self {
-            address: memory.address() as u64,
+            address: memory.part(0, length as usize).address() as u64,
             length,
         }
+    }
+
+    /// Of memory of this process, to be written, which a bit of the length says. Panics outside the window.
+    pub(crate) fn of_target(memory: &UserMemory, length: u64) -> Self {
+        Self {
+            address: memory.address(length as usize) as u64,
+            length: length | TARGET,
+        }
+    }
+
+    /// What may be written, if it is that.
+    pub(crate) fn target(self) -> Option<Self> {
+        let length = self.length & !TARGET;
+        (length != self.length).then_some(Self { length, ..self })
     }
 
     pub(crate) fn encode(self) -> [u8; HANDLE_BYTES] {
@@ -63,10 +80,10 @@ impl Handle {
         })
     }
 
-    /// Address of `length` bytes at `offset`, if that is inside and all of them have addresses.
+    /// Address of `length` bytes at `offset`, if that is inside and all of them have addresses, and are not a target.
     pub(crate) fn part(&self, offset: u64, length: u64) -> Option<u64> {
         let end = offset.checked_add(length)?;
-        if end > self.length {
+        if end > self.length || self.length >= TARGET {
             return None;
         }
         self.address.checked_add(end)?;
@@ -87,24 +104,53 @@ pub(crate) fn allow() {
 }
 
 /// Copies `into.len()` bytes from `address` of process `pid`.
-pub(crate) fn copy(pid: u32, mut address: u64, mut into: &mut [u8]) -> Result<(), Errno> {
-    while !into.is_empty() {
+pub(crate) fn copy(pid: u32, address: u64, into: &mut [u8]) -> Result<(), Errno> {
+    // SAFETY: the bytes are ours to write.
+    unsafe { copy_to(pid, address, into.as_mut_ptr(), into.len()) }
+}
+
+/// Copies `length` bytes from `address` of process `pid` to exposed memory, `at` bytes behind its first. Panics outside
+/// of it: that is a bug of ours.
+pub(crate) fn copy_beside(
+    pid: u32,
+    address: u64,
+    memory: &mut Exposed<WriteMemory>,
+    at: u64,
+    length: u64,
+) -> Result<(), Errno> {
+    let (at, length) = (at as usize, length as usize);
+    assert!(
+        at.checked_add(length).is_some_and(|end| end <= memory.length()),
+        "a piece outside its message"
+    );
+    // SAFETY: inside; nobody of this process has the bytes meanwhile, and no reference to them is made: another process
+    // writes beside them.
+    unsafe { copy_to(pid, address, memory.first().wrapping_add(at), length) }
+}
+
+/// Copies so many bytes from `address` of process `pid` to here.
+///
+/// # Safety
+/// They may be written during the call.
+unsafe fn copy_to(pid: u32, mut address: u64, mut to: *mut u8, mut length: usize) -> Result<(), Errno> {
+    while length > 0 {
         let local = IoVec {
-            base: into.as_mut_ptr().cast(),
-            length: into.len(),
+            base: to.cast(),
+            length,
         };
         let remote = IoVec {
             base: address as *mut c_void,
-            length: into.len(),
+            length,
         };
-        // SAFETY: `local` describes memory that is ours to write; `remote` is only an address in the other process,
-        // which the kernel checks; both structures live during the call.
+        // SAFETY: `local` describes memory that may be written; `remote` is only an address in the other process, which
+        // the kernel checks; both structures live during the call.
         let copied = unsafe { process_vm_readv(pid as c_int, &raw const local, 1, &raw const remote, 1, 0) };
         match usize::try_from(copied) {
             Ok(0) => return Err(Errno::FAULT),
             Ok(n) => {
-                into = &mut into[n..];
+                to = to.wrapping_add(n);
                 address += n as u64;
+                length -= n.min(length);
             }
             Err(_) => match last_error() {
                 Errno::INTR => {}
@@ -284,6 +330,14 @@ mod tests {
             length: 100,
         };
         assert_eq!((beyond.part(0, 50), beyond.part(0, 51)), (Some(u64::MAX - 50), None));
+        let target = Handle {
+            length: 100 | TARGET,
+            ..handle
+        };
+        assert_eq!(
+            (target.part(0, 1), target.target(), handle.target()),
+            (None, Some(handle), None)
+        );
         assert_eq!(Handle::decode(&[0; 15]), None);
         assert_eq!(Handle::decode(&[0; 17]), None);
     }

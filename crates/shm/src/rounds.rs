@@ -4,7 +4,7 @@
 use std::ops::Range;
 use std::sync::OnceLock;
 
-use isthmus_datatype::raw::{ReadMemory, WriteMemory};
+use isthmus_datatype::raw::{ReadMemory, UserMemory, WriteMemory};
 use isthmus_transport::slabs::{
     CellSize, Claim, Disagreement, ENLARGE, Given, Giving, OFFER, Round, SharedSlabs, Slab, Source, Used,
 };
@@ -446,8 +446,12 @@ impl SharedSlabs for ShmTransport {
         left[member as usize].has_left(round.size as usize, round.number)
     }
 
-    fn offer(&self, memory: ReadMemory, length: u64) -> [u8; OFFER] {
+    fn offer(&self, memory: &ReadMemory, length: u64) -> [u8; OFFER] {
         Handle::of(memory, length).encode()
+    }
+
+    fn offer_target(&self, memory: &UserMemory, length: u64) -> [u8; OFFER] {
+        Handle::of_target(memory, length).encode()
     }
 
     fn fetch(&mut self, peer: Peer, offer: &[u8; OFFER], offset: u64, into: WriteMemory, length: u64) -> bool {
@@ -467,11 +471,14 @@ impl SharedSlabs for ShmTransport {
     ) -> bool {
         let (first, end) = from.window();
         let length = end.saturating_sub(first) as u64;
-        // The offer may say anything; which process is written to does not follow from it.
-        let target = Handle::decode(offer).and_then(|handle| handle.part(offset, length));
+        // The offer may say anything; which process is written to does not follow from it, and never is it this one.
+        let target = Handle::decode(offer).and_then(|handle| handle.target()?.part(offset, length));
         let (Some(target), Ok(slot)) = (target, self.slot_of(peer)) else {
             return false;
         };
+        if slot == self.slot {
+            return false;
+        }
         let Some(pid) = self.source(slot) else { return false };
         let left = self.layouts.view(&self.segment, slab).left();
         let mine = &left[slab.me as usize];
@@ -523,68 +530,4 @@ fn cache_bytes(at: &str) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use isthmus_datatype::raw::OwnMemory;
-
-    use super::*;
-
-    const LENGTH: usize = 1000;
-
-    #[test]
-    fn others_write_where_a_member_offers_until_it_withdraws() {
-        let at = tempfile::tempdir().expect("a directory");
-        let end = |slot| {
-            let path = at.path().join("segment");
-            ShmTransport::join(&path, at.path(), "write", slot, 2, Peer::first(2).collect()).expect("joined")
-        };
-        let (mut owner, mut writer) = (end(0), end(1));
-        if writer.source(0).is_none() {
-            println!("skipped: the system does not let processes copy from each other");
-            return;
-        }
-        let slab = |me| Slab {
-            number: 0,
-            members: 2,
-            me,
-        };
-        let (memory, given) = (OwnMemory::new(0, LENGTH as isize), OwnMemory::new(0, 16));
-        given.memory().write(0, &[7; 16]);
-        let offer = owner.offer(memory.reading(), LENGTH as u64);
-        let mut store = |at| writer.store(&slab(1), 0, Peer::new(0), &offer, at, given.reading());
-        assert!(store(8));
-        assert!(!store(LENGTH as u64 - 15) && !store(u64::MAX), "beyond what is offered");
-        let mut right = vec![0; LENGTH];
-        right[8..24].fill(7);
-        assert_eq!(memory.content(), right);
-        owner.withdraw(&slab(0));
-        assert!(!store(100));
-        assert_eq!(memory.content(), right);
-    }
-
-    #[test]
-    fn a_writer_that_has_ended_or_never_was_is_not_waited_for() {
-        let at = tempfile::tempdir().expect("a directory");
-        let end = |slot| {
-            let path = at.path().join("segment");
-            ShmTransport::join(&path, at.path(), "ended", slot, 2, Peer::first(2).collect()).expect("joined")
-        };
-        let (mut owner, _writer) = (end(0), end(1));
-        if owner.source(1).is_none() {
-            println!("skipped: the system does not let processes copy from each other");
-            return;
-        }
-        let slab = Slab {
-            number: 0,
-            members: 2,
-            me: 0,
-        };
-        // The process that has its number now is another one, which has nothing where it showed something.
-        let block = owner.segment.block(1);
-        block.probe[0].fetch_xor(1, Ordering::Relaxed);
-        // It was killed as it wrote; one claims to be the owner, and one to be nobody.
-        for claimed in [1, 0, 2, usize::MAX - 1] {
-            owner.layouts.view(&owner.segment, &slab).left()[1].claim_to_write(claimed);
-            owner.withdraw(&slab);
-        }
-    }
-}
+mod tests;

@@ -2,7 +2,7 @@
 //! Which processes can be copied from, and the two ends of a message that both copy ([`assist`]): the receiver, which
 //! asks, and the sender, which is asked by a frame of the kind [`Assist`](Kind::Assist).
 
-use isthmus_datatype::raw::WriteMemory;
+use isthmus_datatype::raw::{Exposed, WriteMemory};
 use isthmus_transport::{Peer, SendError};
 use isthmus_wire::frame::{Header, Kind};
 use rustix::io::Errno;
@@ -125,8 +125,10 @@ impl ShmTransport {
         let source = Handle::decode(handle).and_then(|h| h.part(0, length));
         if let Some(source) = source.filter(|_| length >= assist::SHORTEST) {
             if let Some(pid) = self.may_ask(slot) {
-                if let Some(opened) = self.ask(slot, source, &memory, length)? {
-                    return self.copy_together(slot, pid, source, memory, opened);
+                // Before it is asked: nobody here comes to what it writes.
+                let exposed = memory.exposed(0, length as usize);
+                if let Some(opened) = self.ask(slot, source, &exposed)? {
+                    return self.copy_together(slot, pid, source, exposed, opened);
                 }
             }
         }
@@ -174,15 +176,10 @@ impl ShmTransport {
     }
 
     /// Asks `slot` to copy a part of its message, which lies at address `source` there. `None`: it cannot be asked now.
-    fn ask(
-        &mut self,
-        slot: usize,
-        source: u64,
-        memory: &WriteMemory,
-        length: u64,
-    ) -> Result<Option<Opened>, SendError> {
+    fn ask(&mut self, slot: usize, source: u64, memory: &Exposed<WriteMemory>) -> Result<Option<Opened>, SendError> {
+        let length = memory.length() as u64;
         let opened = self.segment.block(self.slot).desk.open(length);
-        let mut header = Header::control(Kind::Assist, source, memory.address() as u64, length);
+        let mut header = Header::control(Kind::Assist, source, memory.first().addr() as u64, length);
         header.tag = opened.copy as i32;
         match self.push(self.links[slot].peer, &header, 0, |_| ()) {
             Ok(()) => Ok(Some(opened)),
@@ -198,12 +195,10 @@ impl ShmTransport {
         slot: usize,
         pid: u32,
         source: u64,
-        mut memory: WriteMemory,
+        mut memory: Exposed<WriteMemory>,
         opened: Opened,
     ) -> Result<bool, SendError> {
-        let fetch = |at: u64, bytes: u64| {
-            memory.with_mut(at as isize, bytes as usize, |into| pull::copy(pid, source + at, into))
-        };
+        let fetch = |at: u64, bytes: u64| pull::copy_beside(pid, source + at, &mut memory, at, bytes);
         let length = opened.length;
         let lives = awaiting(Probe::of(self.segment.block(slot)), true);
         let desk = &self.segment.block(self.slot).desk;
@@ -215,6 +210,8 @@ impl ShmTransport {
             Err(Missing::Failed(errno)) => Err(errno),
             Err(Missing::Gone) => Err(Errno::SRCH),
             Err(Missing::Corrupt) => {
+                // The sender may still have a piece.
+                std::mem::forget(memory);
                 return Err(SendError::Lost(format!(
                     "what this process and {} on this node know of a message that both copy is corrupt: a process of the job has overwritten it",
                     self.name_of(self.links[slot].peer)
@@ -331,16 +328,21 @@ mod tests {
             self.source.reading().address() as u64
         }
 
+        /// Where the message goes. The tests look at it before its receiver has done with it.
+        fn exposed(&self) -> Exposed<WriteMemory> {
+            self.target.memory().exposed(0, LENGTH)
+        }
+
         /// None where the system does not let processes copy.
         fn copy(&mut self, opened: Opened) -> Option<Result<bool, SendError>> {
             let pid = self.receiver.source(0)?;
-            let (address, memory) = (self.address(), self.target.memory());
+            let (address, memory) = (self.address(), self.exposed());
             Some(self.receiver.copy_together(0, pid, address, memory, opened))
         }
 
         fn ask(&mut self) -> Opened {
-            let (address, memory) = (self.address(), self.target.memory());
-            let asked = self.receiver.ask(0, address, &memory, LENGTH as u64);
+            let (address, memory) = (self.address(), self.exposed());
+            let asked = self.receiver.ask(0, address, &memory);
             asked.expect("room in the ring").expect("room in the ring")
         }
 
@@ -411,6 +413,25 @@ mod tests {
         assert!(message.wrong() > LENGTH / 2);
         assert_eq!(message.copy(opened), Some(Ok(true)));
         assert!(message.is_whole() && message.receiver.links[0].refuses);
+    }
+
+    #[test]
+    fn memory_that_is_too_short_is_not_written_by_the_sender() {
+        let mut message = Message::new();
+        if message.receiver.source(0).is_none() {
+            return skipped();
+        }
+        let memory = message.source.reading();
+        let handle = message.sender.handle(Peer::new(1), memory, LENGTH as u64);
+        let short = message.target.memory().part(0, LENGTH - 1);
+        let pulled = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            message
+                .receiver
+                .pull_together(Peer::new(0), &handle, short, LENGTH as u64)
+        }));
+        assert!(pulled.is_err(), "a bug of ours");
+        while message.sender.poll(&mut Nothing) {}
+        assert!(message.target.content().iter().all(|&byte| byte == 0));
     }
 
     #[test]

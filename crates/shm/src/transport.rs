@@ -418,7 +418,7 @@ impl Transport for ShmTransport {
             return Vec::new();
         }
         let revoked = self.segment.block(self.slot).revoked.load(Ordering::Relaxed);
-        let handle = Handle::of(memory, length).encode();
+        let handle = Handle::of(&memory, length).encode();
         handle.into_iter().chain(revoked.to_ne_bytes()).collect()
     }
 

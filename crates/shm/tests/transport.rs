@@ -366,7 +366,10 @@ fn what_a_member_has_offered_is_fetched() {
     let mut ends = node(&at, &[Peer::new(0), Peer::new(1)]);
     let content: Vec<u8> = (0..100_000_u32).map(|n| (n % 251) as u8).collect();
     let (source, target) = (OwnMemory::with(&content), OwnMemory::new(0, 60_000));
-    let offer = ends[0].slabs().expect("shared memory").offer(source.reading(), 100_000);
+    let offer = ends[0]
+        .slabs()
+        .expect("shared memory")
+        .offer(&source.reading(), 100_000);
     let slabs = ends[1].slabs().expect("shared memory");
     if !slabs.fetch(Peer::new(0), &offer, 0, target.memory(), 1) {
         // Only where no message is copied either.

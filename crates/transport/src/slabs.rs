@@ -16,8 +16,29 @@
 //! hold them, in each [`CellSize`] from 0 on; a member may be in several at once, in any order.
 //!
 //! What a member gives may also be an [offer](SharedSlabs::offer) of memory of its own, out of which others copy
-//! ([`SharedSlabs::fetch`]), or to which they write ([`SharedSlabs::store`]), for as long as they have agreed on. Who
-//! cannot wait for that [withdraws](SharedSlabs::withdraw).
+//! ([`SharedSlabs::fetch`]), or a [target](SharedSlabs::offer_target) to which they write ([`SharedSlabs::store`]),
+//! for as long as they have agreed on. Who cannot wait for that [withdraws](SharedSlabs::withdraw).
+//!
+//! Any memory may be offered to be copied: whoever copies too late has other bytes than it wants, and does no harm.
+//! Whoever writes too late would, so targets are memory of the user, which stays until its operation is complete by the
+//! promise of whoever made it. The library's has no such promise, and lives and is used by its own rules:
+//!
+//! ```compile_fail,E0308
+//! # use isthmus_datatype::raw::OwnMemory;
+//! # use isthmus_transport::slabs::{OFFER, SharedSlabs};
+//! fn offered(slabs: &dyn SharedSlabs) -> [u8; OFFER] {
+//!     let own = OwnMemory::new(0, 8);
+//!     slabs.offer_target(&own.memory(), 8) // others would write to it when it is gone
+//! }
+//! ```
+//! ```
+//! # use isthmus_datatype::raw::OwnMemory;
+//! # use isthmus_transport::slabs::{OFFER, SharedSlabs};
+//! fn offered(slabs: &dyn SharedSlabs) -> Option<[u8; OFFER]> {
+//!     let own = OwnMemory::new(0, 8);
+//!     own.memory().of_user().map(|target| slabs.offer_target(&target, 8))
+//! }
+//! ```
 //!
 //! Cells are borrowed, so nobody has one when this process may have left the round, or when the memory is gone:
 //!
@@ -62,7 +83,7 @@
 use std::marker::PhantomData;
 use std::ops::Range;
 
-use isthmus_datatype::raw::{ReadMemory, WriteMemory};
+use isthmus_datatype::raw::{ReadMemory, UserMemory, WriteMemory};
 
 use crate::{Peer, SendError};
 
@@ -357,18 +378,21 @@ pub trait SharedSlabs {
     /// Whether a member is known to have left a round. If its cell had not arrived by then, it never will.
     fn has_left(&self, slab: &Slab, round: Round, member: u32) -> bool;
 
-    /// What another member needs to [`fetch`](SharedSlabs::fetch) any of so many bytes of this process's memory, or to
-    /// [`store`](SharedSlabs::store) there.
-    fn offer(&self, memory: ReadMemory, length: u64) -> [u8; OFFER];
+    /// What another member needs to [`fetch`](SharedSlabs::fetch) any of so many bytes of this process's memory.
+    fn offer(&self, memory: &ReadMemory, length: u64) -> [u8; OFFER];
+
+    /// What another member needs to [`store`](SharedSlabs::store) to any of so many bytes of this process's memory.
+    fn offer_target(&self, memory: &UserMemory, length: u64) -> [u8; OFFER];
 
     /// Copies so many bytes, `offset` bytes behind the first, of what that process has offered and still leaves alone.
     /// False: the system does not let this process, or that memory is not of a kind that can be copied; some bytes may
     /// have been.
     fn fetch(&mut self, peer: Peer, offer: &[u8; OFFER], offset: u64, into: WriteMemory, length: u64) -> bool;
 
-    /// Writes all of this memory, `offset` bytes behind the first of what member `owner` of a slab, which is that peer,
-    /// has offered. False: the system does not let this process, that memory is not of a kind that can be written, or
-    /// the owner has [withdrawn](SharedSlabs::withdraw) it; some bytes may have been written.
+    /// Writes all of this memory, `offset` bytes behind the first of the target that member `owner` of a slab, which is
+    /// that peer and not this process, has offered. False: the system does not let this process, that memory is not of
+    /// a kind that can be written, or the owner has [withdrawn](SharedSlabs::withdraw) it; some bytes may have been
+    /// written.
     fn store(
         &mut self,
         slab: &Slab,

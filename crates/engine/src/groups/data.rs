@@ -2,7 +2,7 @@
 //! Where the blocks of an operation lie in which they may differ in length: still in the arguments of the call, or
 //! bound for an operation that goes on after it.
 
-use isthmus_datatype::raw::{ReadMemory, WriteMemory};
+use isthmus_datatype::raw::{ReadMemory, UserMemory, WriteMemory};
 use isthmus_schedule::Operation as What;
 use isthmus_transport::slabs::{Given, Giving};
 
@@ -68,6 +68,8 @@ pub(crate) trait Data {
     fn fill(&self, side: Side, block: u32, cell: &mut Giving<'_>, at: usize);
     /// A block of so many bytes, if it lies in one piece.
     fn whole(&self, side: Side, block: u32, bytes: u64) -> Option<ReadMemory>;
+    /// Where a block of so many bytes is received, if that is one piece of the user's memory.
+    fn target(&self, block: u32, bytes: u64) -> Option<UserMemory>;
     /// Replaces the first bytes of a block of the receive buffer.
     fn put(&self, block: u32, data: &Given<'_>, bytes: usize);
     /// The first bytes of the receive buffer, if they lie in one piece.
@@ -105,6 +107,10 @@ impl<P: Pieces> Data for &P {
             Side::Send => self.send(block),
             Side::Receive => self.receive(block).reading(),
         })
+    }
+
+    fn target(&self, block: u32, _: u64) -> Option<UserMemory> {
+        self.receive(block).of_user()
     }
 
     #[inline]
@@ -247,6 +253,10 @@ impl Data for Bound {
     fn whole(&self, side: Side, index: u32, bytes: u64) -> Option<ReadMemory> {
         let buffer = self.side(side);
         buffer.readable(block(buffer, index).0, bytes)
+    }
+
+    fn target(&self, index: u32, bytes: u64) -> Option<UserMemory> {
+        self.receive.whole(block(&self.receive, index).0, bytes)?.of_user()
     }
 
     fn put(&self, index: u32, data: &Given<'_>, bytes: usize) {

@@ -7,11 +7,11 @@
 //!                                                                     2 say when it is over
 //!                                                                     4 compute a part of the result
 //!                                       the transport's offer, or nothing: data in pieces, or none;
-//!                                       of the root of a gather: where the result goes;
+//!                                       of the root of a gather: where the result goes, if that is the user's memory;
 //!                                       of that of a shared reduction: what it gives, where the result goes
 //! ```
 
-use isthmus_datatype::raw::{ReadMemory, WriteMemory};
+use isthmus_datatype::raw::{ReadMemory, UserMemory, WriteMemory};
 use isthmus_protocol::ways::{Delivery, Turn};
 use isthmus_schedule::Operation as What;
 use isthmus_transport::slabs::{OFFER, SharedSlabs, Slab};
@@ -73,12 +73,13 @@ pub(super) fn has_offered(meet: &CellCollective, member: u32, pulling: &Pulling,
 pub(super) fn offer(meet: &CellCollective, pulling: &Pulling, slabs: &mut dyn SharedSlabs) -> Result<(), EngineError> {
     let (slab, cell, round) = (*meet.slab(), offering(meet, meet.slab().me), pulling.offers());
     let is_shared_here = pulling.shared && slab.me == meet.root;
-    let offered = match meet.what {
-        What::Gather => [taken_of_all(meet), None],
-        What::Reduce if is_shared_here => [given_whole(meet), taken_of_all(meet)],
-        _ => [given_to_others(meet), None],
+    let read = |(memory, bytes): (ReadMemory, u64)| slabs.offer(&memory, bytes);
+    let written = |(memory, bytes): (UserMemory, u64)| slabs.offer_target(&memory, bytes);
+    let offers = match meet.what {
+        What::Gather => [taken_of_all(meet).map(written), None],
+        What::Reduce if is_shared_here => [given_whole(meet).map(read), taken_of_all(meet).map(written)],
+        _ => [given_to_others(meet).map(read), None],
     };
-    let offers = offered.map(|memory| memory.map(|(memory, bytes)| slabs.offer(memory, bytes)));
     let bytes = WORDS + offers.iter().flatten().count() * OFFER;
     let mut to = slabs.give(&slab, round, cell, bytes).map_err(no_memory)?;
     let wanted = pulling.turn.map_or(0, |turn| {
@@ -237,8 +238,14 @@ pub(super) fn given_whole(meet: &CellCollective) -> Option<(ReadMemory, u64)> {
     Some((buffer.readable(*at, bytes)?, bytes))
 }
 
-/// What the root offers others to write to, if it lies in one piece, and its bytes.
-fn taken_of_all(meet: &CellCollective) -> Option<(ReadMemory, u64)> {
+/// Whether others may write where this member takes something: that is the user's memory.
+pub(super) fn may_be_written(take: &Option<Side>) -> bool {
+    let memory = take.as_ref().and_then(|(buffer, at)| buffer.whole(*at, 0));
+    memory.is_none_or(|memory| memory.is_of_user())
+}
+
+/// What the root offers others to write to, if it lies in one piece and is the user's, and its bytes.
+fn taken_of_all(meet: &CellCollective) -> Option<(UserMemory, u64)> {
     let (buffer, at) = meet.take.as_ref()?;
     let blocks = if meet.what == What::Gather {
         meet.slab().members
@@ -246,7 +253,7 @@ fn taken_of_all(meet: &CellCollective) -> Option<(ReadMemory, u64)> {
         1
     };
     let bytes = meet.block * u64::from(blocks);
-    Some((buffer.whole(*at, bytes)?.reading(), bytes))
+    Some((buffer.whole(*at, bytes)?.of_user()?, bytes))
 }
 
 /// Where the block of a member belongs, if it lies in one piece.

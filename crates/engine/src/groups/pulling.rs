@@ -15,6 +15,8 @@
 //!
 //! In a gather the root offers memory for the result, and the others write their blocks there, all at once, while the
 //! root copies its own. The root alone waits, for all outcomes; only blocks that could not be written go through cells.
+//! That memory is the user's: what the library has in between, in operations over several machines, is filled through
+//! cells, since nobody has promised to leave it alone until the others have written ([`isthmus_transport::slabs`]).
 
 use isthmus_protocol::ways::{Delivery, Turn};
 use isthmus_schedule::Operation as What;
@@ -53,6 +55,7 @@ pub(crate) fn turn(
     let (turn, sample) = match what {
         _ if !offers::in_one_piece(sides) => untimed(Delivery::Stream),
         _ if is_overlap && offers::replaces_what_is_given(what) => untimed(Delivery::Stream),
+        What::Gather if !offers::may_be_written(&sides.take) => untimed(Delivery::Stream),
         What::Alltoall if members > FEW || is_long => untimed(Delivery::Pull),
         What::Scatter | What::Gather | What::Allgather | What::ReduceScatterBlock | What::Reduce if is_long => {
             untimed(Delivery::Pull)
@@ -150,7 +153,10 @@ impl Pulling {
 /// The root, which decides it, shares a reduction with the only other member.
 pub(super) fn share(meet: &mut CellCollective) {
     let slab = *meet.slab();
-    let may = meet.what == What::Reduce && slab.members == 2 && copied_reductions::can_be_shared(meet);
+    let may = meet.what == What::Reduce
+        && slab.members == 2
+        && copied_reductions::can_be_shared(meet)
+        && offers::may_be_written(&meet.take);
     if let Phase::Deciding(pulling) = &mut meet.phase {
         if may && pulling.turn.is_some_and(|turn| turn.way == Delivery::Pull) {
             pulling.shares(&slab);
@@ -314,7 +320,11 @@ pub(crate) fn leave_rest(meet: &CellCollective, slabs: &mut dyn SharedSlabs, don
 
 #[cfg(test)]
 mod tests {
+    use isthmus_datatype::raw::OwnMemory;
+    use isthmus_datatype::{Basic, Datatype};
+
     use super::*;
+    use crate::{Block, BoundBuffer};
 
     #[test]
     fn only_operations_that_are_waited_for_are_timed() {
@@ -328,5 +338,24 @@ mod tests {
             assert_eq!(lessons(false), 0, "{what:?}");
             assert!(lessons(true) > 0, "{what:?}");
         }
+    }
+
+    #[test]
+    fn others_do_not_write_to_memory_of_the_library() {
+        let (block, byte) = (1 << 20, Datatype::of(Basic::Byte));
+        let taking = |take| Sides {
+            take: Some((take, 0)),
+            ..Sides::default()
+        };
+        let way = |sides: &Sides| {
+            let (turn, _) = turn(&mut Tuning::default(), What::Gather, 4, (block, 1), sides, true);
+            turn.way
+        };
+        let own = OwnMemory::new(0, 4 << 20);
+        let own = Block::own(&own, &byte, 4 << 20).expect("a description");
+        assert_eq!(way(&taking(BoundBuffer::one(own))), Delivery::Stream);
+        // The user's, and a member that takes nothing.
+        assert_eq!(way(&taking(BoundBuffer::none())), Delivery::Pull);
+        assert_eq!(way(&Sides::default()), Delivery::Pull);
     }
 }

@@ -6,7 +6,7 @@
 //!  short cell of an owner     the length of its block, as of every block that is elsewhere
 //!  middle cell of the root    of each member: bytes that the root expects of it (u64, native), 0 if they go
 //!                             through cells | the transport's offer; zeros if they go in a message, or their place
-//!                             is not in one piece
+//!                             is not in one piece, or not the user's
 //!  middle cell of an owner    one byte: 1 if it could not write its block
 //! ```
 //! The root gives its cell before anything else if it expects such a block. A root that does not, and finds that an
@@ -168,10 +168,8 @@ pub(super) fn give_places<D: Data>(
         } else {
             0
         };
-        let place = is_written
-            .then(|| rows.data.whole(Side::Receive, of, expected))
-            .flatten();
-        let offer = place.map_or([0; OFFER], |place| slabs.offer(place, expected));
+        let target = is_written.then(|| rows.data.target(of, expected)).flatten();
+        let offer = target.map_or([0; OFFER], |target| slabs.offer_target(&target, expected));
         places.extend_from_slice(&expected.to_ne_bytes());
         places.extend_from_slice(&offer);
     }
