@@ -20,7 +20,7 @@ listed_inside() {
     [ -n "$sites" ] && [ -z "${LISTED_INSIDE:-}" ] || return 0
     export LISTED_INSIDE=1
     exec "$bin/isthmus-testbed" run --sites 2x1 --rtt "${LISTED_RTT:-2ms}" --rate 1gbit --private-tmp -- \
-        sh "$0" --sites ${met:+--met} --limit "$limit" $only
+        sh "$here/run.sh" --sites ${met:+--met} --limit "$limit" $only
 }
 
 # listed_met: builds what joins two jobs, in a directory of its own; met_flags and met_object are empty for one job.
