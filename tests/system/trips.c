@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How often processes of two sites must hear from each other to open and close a file: exchanges are counted, not time.
+/* How often processes of two sites must hear from each other to open and close a file, and to set views: exchanges are counted, not time.
    In each exchange a site sends one message, so two exchanges are a round trip. See mpi-io.sh. */
 #include "files.h"
 static int rank, size;
@@ -45,6 +45,31 @@ static long counted(const char *name, int amode, int moves)
     return (most + TIMES - 1) / TIMES;
 }
 
+/* The same for each MPI_File_set_view, rounded down. `moves`: a process moves the shared pointer before. */
+static long viewed(const char *name, int moves)
+{
+    enum { TIMES = 20 };
+    long all = 0, most;
+    MPI_File file;
+    OK(MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file));
+    for (int i = 0; i < TIMES; i++) {
+        MPI_Offset at;
+        /* All have asked where the pointer is. */
+        MPI_Barrier(MPI_COMM_WORLD);
+        if (moves && rank == size - 1) OK(MPI_File_write_shared(file, &rank, 1, MPI_INT, MPI_STATUS_IGNORE));
+        /* What others have asked of this process is answered. */
+        MPI_Barrier(MPI_COMM_WORLD);
+        const long before = sent();
+        OK(MPI_File_set_view(file, 4 * rank, MPI_INT, MPI_INT, "native", MPI_INFO_NULL));
+        all += sent() - before;
+        OK(MPI_File_get_position_shared(file, &at));
+        CHECK(at == 0);
+    }
+    OK(MPI_File_close(&file));
+    MPI_Allreduce(&all, &most, 1, MPI_LONG, MPI_MAX, MPI_COMM_WORLD);
+    return most / TIMES;
+}
+
 /* trips NAME */
 int main(int argc, char **argv)
 {
@@ -67,6 +92,12 @@ int main(int argc, char **argv)
         long exchanges = counted(argv[1], cases[i].amode, cases[i].moves);
         if (rank == 0) printf("%s: %ld exchanges between sites\n", cases[i].what, exchanges);
         CHECK(exchanges > 0 && exchanges <= cases[i].most);
+    }
+    /* Only where somebody has moved the shared pointer others wait until it is at the beginning. */
+    for (int moves = 0; moves <= 1; moves++) {
+        long exchanges = viewed(argv[1], moves);
+        if (rank == 0) printf("view%s: %ld exchanges between sites\n", moves ? " after the shared pointer" : "", exchanges);
+        CHECK(exchanges > 0 && exchanges <= 1 + moves);
     }
     MPI_T_finalize();
     MPI_Finalize();

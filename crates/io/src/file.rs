@@ -10,11 +10,11 @@ use isthmus_core::fail;
 use isthmus_core::group::Group;
 use isthmus_core::info::Info;
 use isthmus_wire::file::What;
-use isthmus_wire::word;
+use isthmus_wire::word::to_bytes;
 
 use crate::access::Sieve;
 use crate::asking::Ask;
-use crate::group::Members;
+use crate::group::{Members, not_same, word};
 use crate::here::Here;
 use crate::hints::Hints;
 use crate::mode::Mode;
@@ -42,6 +42,8 @@ pub struct File {
     hints: Mutex<Hints>,
     /// The shared pointer, etypes, at the process that has it.
     pub(crate) shared: AtomicU64,
+    /// Whether this process has moved the shared pointer since all were at the beginning of a view.
+    pub(crate) moved_shared: AtomicBool,
     pub(crate) splits: Splits,
     /// Whether this process has used the disk for others in a collective access.
     pub(crate) aggregates: AtomicBool,
@@ -67,6 +69,7 @@ impl File {
             }),
             hints: Mutex::new(hints),
             shared: AtomicU64::new(0),
+            moved_shared: AtomicBool::new(false),
             splits: Splits::default(),
             aggregates: AtomicBool::new(false),
         }
@@ -224,6 +227,9 @@ impl File {
 
     /// Does something to the file here, or asks a guest to do it.
     pub(crate) async fn act(&self, post: &Post, what: What, argument: u64) -> Result<()> {
+        if what == What::Seek {
+            self.moved_shared.store(true, Ordering::Relaxed);
+        }
         match self.here.is_reached() {
             true => self.act_here(post, what, argument).await,
             false => self.ask(post, Ask::of(what, argument)).await.map(drop),
@@ -242,6 +248,9 @@ impl File {
 
     /// Moves the shared pointer; gives where it was.
     pub(crate) async fn advance_shared(&self, post: &Post, etypes: u64) -> Result<u64> {
+        if etypes > 0 {
+            self.moved_shared.store(true, Ordering::Relaxed);
+        }
         match self.processes.rank() == self.processes.home() {
             true => Ok(self.shared.fetch_add(etypes, Ordering::SeqCst)),
             false => self.ask(post, Ask::of(What::Advance, etypes)).await,
@@ -253,29 +262,23 @@ impl File {
     pub fn set_view(self: &Arc<Self>, made: Result<(View, &str, Info)>) -> Result<()> {
         let (view, said, hints) = match made {
             Ok((view, representation, hints)) => {
-                let mut name = [0; abi::MPI_MAX_DATAREP_STRING as usize];
-                for (to, from) in name.iter_mut().zip(word::to_bytes(representation)) {
+                let mut name = [0; NAME];
+                for (to, from) in name.iter_mut().zip(to_bytes(representation)) {
                     *to = from;
                 }
                 (view, Ok(name), hints)
             }
             Err(error) => (View::default(), Err(error), Info::default()),
         };
-        let unit = view.unit();
-        self.processes.together(|post, members| {
-            Box::pin(async move {
-                members.same(&post, 0, said, "datarep").await?;
-                let extents = members.words(&post, 2, unit).await?;
-                match extents.iter().all(|other| *other == unit) {
-                    true => Ok(0),
-                    false => fail!(
-                        abi::MPI_ERR_NOT_SAME,
-                        argument("etype"),
-                        "must have the same extent in the file on all processes, which give {extents:?} bytes"
-                    ),
-                }
-            })
-        })?;
+        let said = said.map(|name| Viewed {
+            name,
+            unit: view.unit(),
+            moved: self.moved_shared.load(Ordering::Relaxed),
+        });
+        let all_said = self
+            .processes
+            .together(|post, members| Box::pin(async move { viewed(&post, &members, said).await.map(u64::from) }))?;
+        let is_moved = all_said != 0;
         self.hints().extend(&hints);
         {
             let mut state = self.state();
@@ -283,7 +286,16 @@ impl File {
             state.pointer = 0;
             state.seeks += 1;
         }
-        // Nobody uses the shared pointer before its owner has set it.
+        // Where nobody has moved the shared pointer it is there, and no second exchange is needed.
+        if is_moved {
+            self.reset_shared()?;
+        }
+        self.moved_shared.store(false, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// The shared pointer goes to the beginning; collective. Nobody uses it before its owner has set it.
+    fn reset_shared(self: &Arc<Self>) -> Result<()> {
         self.shared.store(0, Ordering::SeqCst);
         let file = self.clone();
         self.processes
@@ -318,6 +330,43 @@ impl File {
             None => fail!(abi::MPI_ERR_DISP, "its shared pointer has no place in a file"),
         }
     }
+}
+
+/// Bytes of the name of a representation that travels.
+const NAME: usize = abi::MPI_MAX_DATAREP_STRING as usize;
+
+/// What a process says that sets a view.
+struct Viewed {
+    /// Name of the representation, filled up with zeros.
+    name: [u8; NAME],
+    /// Bytes of the etype in the file.
+    unit: u64,
+    /// Whether it has moved the shared pointer.
+    moved: bool,
+}
+
+/// All set a view, in one exchange, and must give the same name and extent. True if any of them has moved the shared
+/// pointer.
+async fn viewed(post: &Post, members: &Members, mine: Result<Viewed>) -> Result<bool> {
+    let said = mine.map(|mine| [&mine.name[..], &mine.unit.to_le_bytes(), &[u8::from(mine.moved)]].concat());
+    let told = said.as_ref().map(|said| &said[..]).map_err(Error::clone);
+    let all = members.gather_all(post, 0, told, NAME + 9).await??;
+    let said = said?;
+    if let Some(rank) = all.iter().position(|theirs| theirs.get(..NAME) != said.get(..NAME)) {
+        return Err(not_same("datarep", rank, members.me));
+    }
+    let extents: Vec<u64> = all
+        .iter()
+        .map(|theirs| word(theirs.get(NAME..).unwrap_or_default()))
+        .collect();
+    if extents.iter().any(|other| *other != extents[members.me as usize]) {
+        fail!(
+            abi::MPI_ERR_NOT_SAME,
+            argument("etype"),
+            "must have the same extent in the file on all processes, which give {extents:?} bytes"
+        )
+    }
+    Ok(all.iter().any(|theirs| theirs.get(NAME + 8) != Some(&0)))
 }
 
 /// The size that a file which is open so may be given.

@@ -399,6 +399,7 @@ impl File {
         if let Ok(end) = end {
             self.state().pointer = end;
             self.shared.store(end, Ordering::SeqCst);
+            self.moved_shared.store(true, Ordering::Relaxed);
         }
         if known.is_none() {
             // Nobody writes before all have seen the end.
