@@ -275,6 +275,42 @@ static void own_operations(int n)
     free(in);
 }
 
+/* An operation of the program may have MPI do its work, also by another one of the program. */
+static MPI_Op inner;
+
+static void by_sum(void *in, void *inout, int *n, MPI_Datatype *type)
+{
+    OK(MPI_Reduce_local(in, inout, *n, *type, MPI_SUM));
+}
+
+static void by_inner(void *in, void *inout, int *n, MPI_Datatype *type)
+{
+    OK(MPI_Reduce_local(in, inout, *n, *type, inner));
+}
+
+static void operations_in_operations(int n)
+{
+    MPI_User_function *functions[] = {by_sum, by_inner};
+    int *out = ints((size_t)n), *in = ints((size_t)n);
+    OK(MPI_Op_create(by_sum, 1, &inner));
+    for (int which = 0; which < 2; which++) {
+        MPI_Op op;
+        OK(MPI_Op_create(functions[which], which, &op));
+        for (int i = 0; i < n; i++)
+            out[i] = rank + i;
+        RUN(Allreduce, Iallreduce, out, in, n, MPI_INT, op, comm);
+        for (int i = 0; i < n; i++)
+            CHECK(in[i] == size * (size - 1) / 2 + size * i);
+        OK(MPI_Reduce_local(out, in, n, MPI_INT, op));
+        for (int i = 0; i < n; i++)
+            CHECK(in[i] == size * (size - 1) / 2 + size * i + rank + i);
+        OK(MPI_Op_free(&op));
+    }
+    OK(MPI_Op_free(&inner));
+    free(out);
+    free(in);
+}
+
 static void predefined_operations(void)
 {
     double x = rank + 0.5, y;
@@ -331,6 +367,7 @@ int main(int argc, char **argv)
             everybody(counts[i]);
             unequal_everybody(counts[i]);
             own_operations(counts[i]);
+            operations_in_operations(counts[i]);
         }
         predefined_operations();
     }

@@ -141,6 +141,16 @@ impl Promised {
     }
 }
 
+/// Calls a function of the program with memory that this thread was lent. It may have MPI change that, too: a reduction
+/// of the program may call MPI_Reduce_local.
+///
+/// # Safety
+/// Until this returns nobody but the program uses what [`WriteMemory::with_mut`] and its sisters have lent to this
+/// thread.
+pub unsafe fn lend_to_program<R>(call: impl FnOnce() -> R) -> R {
+    lent::to_program(call)
+}
+
 /// Memory that an operation may read.
 #[derive(Clone, Debug)]
 pub struct ReadMemory {

@@ -10,6 +10,7 @@ use isthmus_abi::handles as h;
 use isthmus_core::error::{Error, Result};
 use isthmus_core::fail;
 use isthmus_datatype::op::{OnType, Predefined, Spacing};
+use isthmus_datatype::raw::lend_to_program;
 use isthmus_datatype::{Basic, Datatype, Packer, Unpacker};
 use isthmus_engine::Reducer;
 
@@ -168,7 +169,7 @@ impl User {
     fn apply(self, input: *const u8, inout: *mut u8, extent: isize, elements: u64, datatype: h::Datatype) {
         let mut handle = datatype.0;
         let handle = self.looks.place(&mut handle);
-        match self.function {
+        let call = || match self.function {
             Function::Large(function) => {
                 let mut count = elements as isthmus_abi::Count;
                 function(input.cast_mut().cast(), inout.cast(), &raw mut count, handle);
@@ -183,7 +184,9 @@ impl User {
                     function(input.cast_mut().cast(), inout.cast(), &raw mut count, handle);
                 }
             }
-        }
+        };
+        // SAFETY: a reduction lends the memory whose addresses these are to whoever calls this, who waits for it.
+        unsafe { lend_to_program(call) }
     }
 }
 
