@@ -536,7 +536,11 @@ impl Subjob {
 fn input_file(start: &Start, directory: &Path) -> Result<Option<PathBuf>, Refusal> {
     let stdin = (!start.stdin.is_empty()).then(|| directory.join(words::path(&start.stdin)));
     if let Some(path) = &stdin {
-        std::fs::File::open(path).map_err(|error| {
+        let opened = std::fs::File::open(path).and_then(|file| match file.metadata()?.is_dir() {
+            true => Err(rustix::io::Errno::ISDIR.into()),
+            false => Ok(()),
+        });
+        opened.map_err(|error| {
             let reason = format!("cannot read the input file '{}': {error}", path.display());
             Refusal::new(reason, "the path is one at that machine")
         })?;

@@ -3,7 +3,7 @@
 
 use crate::overwritten::{self, Kind};
 use isthmus_job::{Job, JobError};
-use isthmus_launch::{InputTo, Options, OutputPattern, check_results};
+use isthmus_launch::{InputTo, Options, OutputPattern, check_input, check_results};
 
 /// What is wrong with where input and output are to go.
 pub(crate) fn check(output_dir: Option<&str>, options: &Options, job: &Job) -> Result<(), JobError> {
@@ -14,6 +14,7 @@ pub(crate) fn check(output_dir: Option<&str>, options: &Options, job: &Job) -> R
             return Err(error.hint(format!("the ranks of this job are 0 to {last}")));
         }
     }
+    check_input(job, options.input)?;
     if let Some(file) = &options.trace {
         overwritten::prepare("--trace", file, Kind::Json)?;
     }

@@ -29,6 +29,7 @@ use crate::control;
 use crate::credentials::Credentials;
 use crate::events::JobEvent;
 use crate::happening::Event;
+use crate::input;
 use crate::meeting::{Meeting, When};
 use crate::output::Files;
 use crate::parts::Gathered;
@@ -236,6 +237,7 @@ impl Coordinator {
             }
             Event::Marked | Event::Fetching { .. } => {}
             Event::Input { source, bytes } => self.pass_input(source, bytes),
+            Event::InputFailed(why) => self.printer.notice(input::cut_short(&why)),
             Event::Interrupt(signal) => self.machine.handle_interrupt(signal, now),
             Event::Forward(signal) => self.forward(signal),
             Event::HangUp => self.hang_up(),

@@ -23,6 +23,8 @@ pub(crate) enum Event {
     Marked,
     /// Standard input has been read.
     Input { source: usize, bytes: Vec<u8> },
+    /// It cannot be read any further, for this reason: its end comes next.
+    InputFailed(String),
     /// What a subjob gives back is on its way: how far.
     Fetching { site: usize, how: String },
     /// The user (or the system) asks for the end.

@@ -2,10 +2,14 @@
 //! Standard input on its way to the processes: read in threads of its own, only as fast as those who get it take it.
 
 use crate::happening::Event;
+use crate::output::Redirection;
+use isthmus_job::{Job, JobError};
 use isthmus_wire::grid::INPUT_WINDOW;
 use rustix::event::{PollFd, PollFlags, poll};
-use std::io::{IsTerminal, Read};
-use std::path::PathBuf;
+use rustix::fs::{Access, FileType, access};
+use rustix::io::Errno;
+use std::io::{self, IsTerminal, Read};
+use std::path::{Path, PathBuf};
 use std::sync::mpsc as blocking;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -68,11 +72,17 @@ impl Source {
             let (permits, wanted) = blocking::channel();
             self.permits = Some(permits);
             let (file, events) = (self.file.clone(), events.clone());
-            let tell = move |bytes| events.send(Event::Input { source: number, bytes }).is_ok();
+            let tell = move |event: Result<Vec<u8>, String>| {
+                let event = match event {
+                    Ok(bytes) => Event::Input { source: number, bytes },
+                    Err(why) => Event::InputFailed(why),
+                };
+                events.send(event).is_ok()
+            };
             // Without a thread there is no input, as if it were empty.
             let _ = std::thread::Builder::new()
                 .name("input".to_owned())
-                .spawn(move || read(file, &wanted, tell));
+                .spawn(move || read(file.as_deref(), &wanted, tell));
         }
         self.ask();
     }
@@ -100,7 +110,7 @@ impl Source {
 
     /// Whether it reads what is typed at our terminal.
     pub(crate) fn is_typed(&self) -> bool {
-        self.file.is_none() && self.permits.is_some() && std::io::stdin().is_terminal()
+        self.file.is_none() && self.permits.is_some() && io::stdin().is_terminal()
     }
 
     /// A subjob has taken so many bytes.
@@ -132,30 +142,94 @@ impl Source {
     }
 }
 
-fn read(file: Option<PathBuf>, wanted: &blocking::Receiver<()>, tell: impl Fn(Vec<u8>) -> bool) {
-    let mut input: Box<dyn Read> = match file {
-        Some(path) => match std::fs::File::open(path) {
-            Ok(file) => Box::new(file),
-            Err(_) => Box::new(std::io::empty()),
-        },
-        // Reading would stop us: a job in the background gets no input, as if it were empty.
-        None if is_in_background() => Box::new(std::io::empty()),
-        None if std::io::stdin().is_terminal() => Box::new(Typed),
-        None => Box::new(std::io::stdin().lock()),
-    };
+/// Reads until the end. What cannot be read is told, and then it ends there.
+fn read(file: Option<&Path>, wanted: &blocking::Receiver<()>, tell: impl Fn(Result<Vec<u8>, String>) -> bool) {
+    let failed = |error: io::Error| tell(Err(unreadable(file, &error)));
+    let mut input = open(file).unwrap_or_else(|error| {
+        failed(error);
+        Box::new(io::empty())
+    });
     let mut buffer = vec![0; PIECE];
     while wanted.recv().is_ok() {
         let n = loop {
             match input.read(&mut buffer) {
                 Ok(n) => break n,
-                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(_) => break 0,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    failed(error);
+                    break 0;
+                }
             }
         };
-        if !tell(buffer[..n].to_vec()) || n == 0 {
+        if !tell(Ok(buffer[..n].to_vec())) || n == 0 {
             return;
         }
     }
+}
+
+fn open(file: Option<&Path>) -> io::Result<Box<dyn Read>> {
+    Ok(match file {
+        Some(path) => Box::new(std::fs::File::open(path)?),
+        // Reading would stop us: a job in the background gets no input, as if it were empty.
+        None if is_in_background() => Box::new(io::empty()),
+        None if io::stdin().is_terminal() => Box::new(Typed),
+        None => Box::new(io::stdin().lock()),
+    })
+}
+
+fn unreadable(file: Option<&Path>, error: &io::Error) -> String {
+    match file {
+        Some(path) => format!("cannot read the input file '{}': {error}", path.display()),
+        None => format!("cannot read standard input: {error}"),
+    }
+}
+
+/// What is said of input that cannot be read any further.
+pub(crate) fn cut_short(why: &str) -> String {
+    format!("{why}: the processes that get it are told that it has ended")
+}
+
+/// Whether a file, or our standard input, can be read: a directory can be opened, and no more.
+fn check_readable(file: Option<&Path>) -> io::Result<()> {
+    let is_directory = match file {
+        // Whoever opens a pipe with a name waits until somebody writes into it.
+        Some(path) => {
+            access(path, Access::READ_OK)?;
+            std::fs::metadata(path)?.is_dir()
+        }
+        // What is closed counts as empty.
+        None => rustix::fs::fstat(io::stdin()).is_ok_and(|found| FileType::from_raw_mode(found.st_mode).is_dir()),
+    };
+    match is_directory {
+        true => Err(Errno::ISDIR.into()),
+        false => Ok(()),
+    }
+}
+
+/// Whether the standard input of a job can be read: the launcher's own, where processes get it, and files here.
+///
+/// # Errors
+/// What cannot be read.
+pub fn check_input(job: &Job, to: InputTo) -> Result<(), JobError> {
+    let (mut ours, mut files) = (false, Vec::new());
+    for subjob in job.subjobs() {
+        match Redirection::of(subjob, "stdin") {
+            Redirection::Here => ours |= to != InputTo::Nobody,
+            Redirection::File(path) => files.push(path),
+            Redirection::There(_) => {}
+        }
+    }
+    let own = ours.then_some(None);
+    for file in own.into_iter().chain(files.iter().map(|path| Some(path.as_path()))) {
+        check_readable(file).map_err(|error| {
+            let hint = match file {
+                Some(_) => "the path is one at this machine: name a file that you may read",
+                None => "name a file behind <, or give the processes no input: --stdin none",
+            };
+            JobError::new(unreadable(file, &error)).hint(hint)
+        })?;
+    }
+    Ok(())
 }
 
 /// What is typed at our terminal. Whoever reads there in the background is stopped: a job that the user sends there
@@ -163,8 +237,8 @@ fn read(file: Option<PathBuf>, wanted: &blocking::Receiver<()>, tell: impl Fn(Ve
 struct Typed;
 
 impl Read for Typed {
-    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        let stdin = std::io::stdin();
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let stdin = io::stdin();
         loop {
             // Looking stops nobody.
             poll(&mut [PollFd::new(&stdin, PollFlags::IN)], None)?;
@@ -177,7 +251,7 @@ impl Read for Typed {
 }
 
 fn is_in_background() -> bool {
-    let stdin = std::io::stdin();
+    let stdin = io::stdin();
     rustix::termios::isatty(&stdin)
         && rustix::termios::tcgetpgrp(&stdin).is_ok_and(|group| group != rustix::process::getpgrp())
 }

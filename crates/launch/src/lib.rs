@@ -62,7 +62,7 @@ pub use console::Console;
 pub use control::request;
 pub use gathering::{World, read_ticket, tickets};
 pub use hold::Held;
-pub use input::InputTo;
+pub use input::{InputTo, check_input};
 pub use isthmus_job::coallocation::State;
 pub use isthmus_wire::grid::Stream;
 pub use links::{LinkOptions, LinkReport, Sighting, believe, cache_file, now, read_cache, site_name, write_cache};

@@ -38,6 +38,42 @@ fn input_goes_to_one_to_all_or_to_nobody() {
 }
 
 #[test]
+fn input_that_cannot_be_read_is_told_of() {
+    let bench = Bench::new("unreadable");
+    let read_directory = |line: &str| {
+        let directory = std::fs::File::open(bench.root.join("work")).unwrap();
+        let done = finish(bench.command(line).stdin(directory).spawn().unwrap());
+        bench.assert_clean();
+        done
+    };
+    for line in [
+        "run -n 1 cat",
+        "run --stdin all -n 2 cat",
+        "run --detach --site lab:1 cat",
+    ] {
+        let done = read_directory(line);
+        assert_eq!((done.code(), done.output.len()), (Some(2), 0), "{line}: {done:?}");
+        let said = "cannot read standard input: Is a directory";
+        assert!(done.errors.contains(said), "{line}: {}", done.errors);
+    }
+    assert_eq!(read_directory("run --stdin none -n 1 cat").code(), Some(0));
+    let root = bench.root.display();
+    bench.write("fits", "from here\n", 0o644);
+    for (file, status, said) in [
+        (format!("file://{root}/work"), 2, "Is a directory"),
+        (format!("file://{root}/nosuch"), 2, "No such file or directory"),
+        (format!("{root}/work"), 1, "Is a directory"),
+        (format!("file://{root}/fits"), 0, ""),
+    ] {
+        let job = format!("&(resourceManagerContact=home)(count=1)(executable=/bin/cat)(stdin=\"{file}\")");
+        bench.write("work/job.rsl", &job, 0o644);
+        let done = bench.run("run job.rsl");
+        assert_eq!(done.code(), Some(status), "{file}: {done:?}");
+        assert!(done.errors.contains(said), "{file}: {}", done.errors);
+    }
+}
+
+#[test]
 fn a_file_for_each_process() {
     let bench = Bench::new("files");
     bench.write("work/both", "#!/bin/sh\necho out $1; echo err >&2\n", 0o755);

@@ -11,6 +11,7 @@ use crate::console::{Print, Printer, Written};
 use crate::directories::Directories;
 use crate::emptying::{self, Tell};
 use crate::happening::{Event, SiteEvent};
+use crate::input;
 use crate::inputs::Inputs;
 use crate::neighbours::Neighbours;
 use crate::output::Files;
@@ -310,6 +311,7 @@ impl Joined {
                     self.own[reader].send(&ToAgent::Input(bytes.clone()));
                 }
             }
+            Event::InputFailed(why) => self.printer.notice(input::cut_short(&why)),
             Event::Interrupt(signal) => self.interrupt(signal),
             Event::PrintFailed => self.interrupt(coordinator::SIGPIPE),
             Event::FileFailed(why) => {
