@@ -78,7 +78,12 @@ pub(crate) fn command(verb: &Verb) -> Option<ExitCode> {
                 Verb::Attach(_) | Verb::Logs(_) => Heard::of_processes(),
                 _ => Heard::default(),
             };
-            passed(there, own_words(word, there.job), heard)
+            passed(
+                there,
+                own_words(word, there.job),
+                heard,
+                matches!(verb, Verb::Attach(_)),
+            )
         }
         AtSite::Page(_, file) => page(there, file),
     })
@@ -97,9 +102,11 @@ fn own_words(word: &str, job: &str) -> Vec<String> {
     words.filter(|word| !word.is_empty()).collect()
 }
 
-fn passed(there: There<'_>, words: Vec<String>, mut heard: Heard) -> ExitCode {
+fn passed(there: There<'_>, words: Vec<String>, mut heard: Heard, is_attached: bool) -> ExitCode {
     let ended = at_site(there.site, words, None, &mut |said| heard.say(said));
     match heard.is_unread {
+        // The status of a job is not known where nobody reads on.
+        true if is_attached => ExitCode::FAILURE,
         true => ExitCode::SUCCESS,
         false => told(there.site, ended),
     }
@@ -153,16 +160,22 @@ impl Heard {
     pub(crate) fn say(&mut self, said: Said) -> io::Result<()> {
         let raw = self.of_processes;
         match said {
+            // The site is silent.
+            Said::Output(bytes) if bytes.is_empty() => self.while_read(crate::reader::waits(Duration::ZERO)),
             Said::Output(bytes) => {
                 let shown = if raw { bytes } else { self.output.of(&bytes) };
-                self.is_unread = !crate::put(&shown);
-                match self.is_unread {
-                    true => Err(io::ErrorKind::BrokenPipe.into()),
-                    false => Ok(()),
-                }
+                self.while_read(crate::put(&shown))
             }
             Said::Errors(bytes) => io::stderr().write_all(&if raw { bytes } else { self.errors.of(&bytes) }),
             Said::Ended(_) => Ok(()),
+        }
+    }
+
+    fn while_read(&mut self, is_read: bool) -> io::Result<()> {
+        self.is_unread = !is_read;
+        match is_read {
+            true => Ok(()),
+            false => Err(io::ErrorKind::BrokenPipe.into()),
         }
     }
 }

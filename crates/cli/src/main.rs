@@ -42,6 +42,7 @@ mod plan;
 mod ps;
 mod rates;
 mod reach;
+mod reader;
 mod relay;
 mod report;
 mod run;

@@ -2,12 +2,11 @@
 //! `isthmus attach`, `logs`, `signal`, `kill` and `edit`: jobs that run, and those that ran in the background.
 
 use crate::diagnostic::STATUS_USAGE;
-use crate::inherited;
 use crate::successor::with_launcher;
+use crate::{inherited, reader};
 use clap::Args;
 use isthmus_launch::session::{Entry, LogReader};
 use isthmus_wire::control::{Edit, Reply, Request};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::json;
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -223,25 +222,9 @@ fn follow(mut entry: Entry, names: &[&str]) -> Result<Option<Entry>, String> {
         if !entry.lives {
             return Ok(Some(entry));
         }
-        if !wait_for_reader() {
+        // A job that is silent for hours does not keep a command whose output went into `head`.
+        if !reader::waits(LOOK) {
             return Ok(None);
-        }
-    }
-}
-
-/// Waits for a moment; whether somebody still reads what is printed. A job that is silent for hours does not keep a
-/// command whose output went into `head`.
-fn wait_for_reader() -> bool {
-    let output = io::stdout();
-    // Nothing is asked for: only what is told in any case.
-    let mut ends = [PollFd::new(&output, PollFlags::empty())];
-    let look = Timespec::try_from(LOOK).ok();
-    match poll(&mut ends, look.as_ref()) {
-        Ok(0) => true,
-        Ok(_) if ends[0].revents().intersects(PollFlags::ERR | PollFlags::HUP) => false,
-        _ => {
-            std::thread::sleep(LOOK);
-            true
         }
     }
 }

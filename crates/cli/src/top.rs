@@ -105,7 +105,9 @@ fn watch(entry: Entry, arguments: &Top) -> Result<ExitCode, String> {
         return on_screen(entry, last, interval);
     }
     loop {
-        std::thread::sleep(interval);
+        if !crate::reader::waits(interval) {
+            return Ok(ExitCode::SUCCESS);
+        }
         let now = match ask(&entry) {
             Ok(now) => now,
             // The job has ended meanwhile.

@@ -59,10 +59,9 @@ fn look(entry: Entry, arguments: &Where) -> Result<ExitCode, String> {
             true => format!("{}\n", json(&entry.name, &all)),
             false => text(&entry.name, &all),
         };
-        if !crate::put(text.as_bytes()) || !arguments.watch {
+        if !crate::put(text.as_bytes()) || !arguments.watch || !crate::reader::waits(interval) {
             return Ok(ExitCode::SUCCESS);
         }
-        std::thread::sleep(interval);
     }
 }
 

@@ -15,9 +15,12 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{ChildStdin, ChildStdout};
 
+/// Whoever hears what a site says is asked so often whether it still does, while the site says nothing.
+const SILENT: Duration = Duration::from_millis(200);
+
 impl Remote<'_> {
     /// Runs a command of ours there and passes on what it prints; its exit status. `limit` bounds how long all of it
-    /// may take.
+    /// may take. While nothing comes `hear` gets empty pieces of output now and then, so that it can end the command.
     ///
     /// # Errors
     /// The site was not reached or was lost, or `hear` cannot pass on what it is told.
@@ -105,18 +108,20 @@ async fn talk(
             "use the same isthmus at both ends",
         )
     };
+    let unprinted = |error| Failure::new(format!("cannot print: {error}"), "");
     let mut deframer = Deframer::default();
     let mut buffer = vec![0; 64 << 10];
     loop {
         while let Some(body) = deframer.next_body().map_err(nonsense)? {
             match Said::decode(&body).map_err(nonsense)? {
                 Said::Ended(status) => return Ok(status),
-                said => hear(said).map_err(|error| Failure::new(format!("cannot print: {error}"), ""))?,
+                said => hear(said).map_err(unprinted)?,
             }
         }
-        match reader.read(&mut buffer).await {
-            Ok(0) | Err(_) => return Err(Failure::closed()),
-            Ok(n) => deframer.feed(&buffer[..n]),
+        match tokio::time::timeout(SILENT, reader.read(&mut buffer)).await {
+            Ok(Ok(0) | Err(_)) => return Err(Failure::closed()),
+            Ok(Ok(n)) => deframer.feed(&buffer[..n]),
+            Err(_) => hear(Said::Output(Vec::new())).map_err(unprinted)?,
         }
     }
 }

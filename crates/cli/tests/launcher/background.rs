@@ -42,16 +42,35 @@ fn whoever_follows_a_silent_job_goes_with_its_reader() {
     );
     let go = bench.root.join("go");
     let name = detach(&bench, &format!("-n 1 ./wait {}", go.display()));
-    for line in [format!("logs --follow {name}"), format!("attach {name}")] {
+    for line in [
+        format!("logs --follow {name}"),
+        format!("attach {name}"),
+        // What is passed on from another site.
+        format!("logs --follow home/{name}"),
+        format!("attach home/{name}"),
+        format!("where --watch --interval 3000 {name}"),
+        format!("where --watch --interval 3000 home/{name}"),
+    ] {
         let mut follower = bench.command(&line).spawn().unwrap();
         let mut output = follower.stdout.take().unwrap();
         let mut begun = [0; 6];
         output.read_exact(&mut begun).unwrap();
-        assert_eq!(&begun, b"begun\n");
+        let expected = if line.starts_with("where") { b"job " } else { b"begu" };
+        assert_eq!(&begun[..4], expected, "{line}");
         assert!(follower.try_wait().unwrap().is_none(), "{line}: it follows");
         drop(output);
         await_true(&format!("the end of {line}"), || follower.try_wait().unwrap().is_some());
+        // The status of the job, which attach would give, is not known.
+        let status = i32::from(line.starts_with("attach"));
+        assert_eq!(follower.wait().unwrap().code(), Some(status), "{line}");
     }
+    // It prints nothing before the first interval is over.
+    let mut top = bench
+        .command(&format!("top --json --interval 3000 {name}"))
+        .spawn()
+        .unwrap();
+    drop(top.stdout.take());
+    await_true("the end of top", || top.try_wait().unwrap().is_some());
     std::fs::write(&go, "").unwrap();
     assert_eq!(ask(&bench, &format!("attach {name}")).code(), Some(0));
 }
