@@ -217,7 +217,7 @@ pub(crate) fn session(job: &Job, words: &[String], again: &Again<'_>) -> Result<
             Ok(None)
         }
         Err(Refused::NoPlace(error)) => {
-            let error = JobError::new(format!("there is no place for the logs of the job: {error}"));
+            let error = JobError::new(format!("there is no place for the logs of the job: {error}")).accident();
             Err(error.hint(PLACE))
         }
     }

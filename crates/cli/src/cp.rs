@@ -163,11 +163,8 @@ fn inside(from: &Path, to: &Path) -> Result<Tally, JobError> {
     }
     let copied = std::fs::copy(from, &target);
     let bytes = copied.map_err(|e| {
-        JobError::new(format!(
-            "cannot copy '{}' to '{}': {e}",
-            from.display(),
-            target.display()
-        ))
+        let error = format!("cannot copy '{}' to '{}': {e}", from.display(), target.display());
+        JobError::new(error).accident()
     })?;
     Ok(Tally {
         files: 1,
@@ -232,9 +229,11 @@ impl Ends<'_> {
 
     /// From one site to another, through a private directory at home: they need not reach each other for that.
     fn across(&self, first: &str, from: &str, second: &str, to: &str) -> Result<Tally, JobError> {
-        let cannot =
-            |e: std::io::Error| JobError::new(format!("cannot make a directory for files that are being copied: {e}"));
-        let none = |why| JobError::new(format!("{why}: there is no directory for files that are being copied"));
+        let cannot = |e: std::io::Error| {
+            JobError::new(format!("cannot make a directory for files that are being copied: {e}")).accident()
+        };
+        let none =
+            |why| JobError::new(format!("{why}: there is no directory for files that are being copied")).accident();
         let base = isthmus_stage::cache::directory().map_err(none)?;
         std::fs::create_dir_all(&base).map_err(cannot)?;
         let way = isthmus_stage::guarded::Guarded::in_cache(&base).map_err(cannot)?;

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Exit status for what the user wrote wrong.
 pub(crate) const STATUS_USAGE: u8 = 2;
 
-/// Tells the user everything that is wrong with what they wrote.
+/// Tells the user everything that is wrong with what they wrote, or has failed.
 pub(crate) fn refuse(errors: &(impl Clone + Into<JobErrors>)) -> ExitCode {
     let errors: JobErrors = errors.clone().into();
     let paint = to_people();
@@ -27,7 +27,10 @@ pub(crate) fn refuse(errors: &(impl Clone + Into<JobErrors>)) -> ExitCode {
             errors.count()
         ));
     }
-    ExitCode::from(STATUS_USAGE)
+    match errors.are_accidents() {
+        true => ExitCode::FAILURE,
+        false => ExitCode::from(STATUS_USAGE),
+    }
 }
 
 /// Text for people: without what a terminal would obey, and without the numbers of the system's errors.
@@ -122,7 +125,7 @@ pub(crate) fn paint(stream: &impl IsTerminal) -> Paint {
 
 /// Why a site cannot be used, as a message.
 pub(crate) fn at(site: &str, failure: &isthmus_reach::Failure) -> JobError {
-    let error = JobError::new(format!("site '{site}': {}", failure.problem));
+    let error = JobError::new(format!("site '{site}': {}", failure.problem)).accident();
     if failure.hint.is_empty() {
         error
     } else {

@@ -266,7 +266,7 @@ pub(crate) fn on(
 }
 
 pub(crate) fn failed(failure: Failure) -> JobError {
-    let error = JobError::new(failure.problem);
+    let error = JobError::new(failure.problem).accident();
     match failure.hint.is_empty() {
         true => error,
         false => error.hint(failure.hint),

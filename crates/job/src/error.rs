@@ -25,6 +25,8 @@ pub struct JobError {
     pub location: Option<Box<Location>>,
     /// What to do.
     pub hint: Option<String>,
+    /// What was written is in order, and something failed while it was done.
+    pub is_accident: bool,
 }
 
 impl JobError {
@@ -34,7 +36,15 @@ impl JobError {
             problem: problem.into(),
             location: None,
             hint: None,
+            is_accident: false,
         }
+    }
+
+    /// The same for what is no mistake of the user.
+    #[must_use]
+    pub fn accident(mut self) -> Self {
+        self.is_accident = true;
+        self
     }
 
     /// Adds what to do.
@@ -231,6 +241,11 @@ impl JobErrors {
     /// How many there are, also those that are not told.
     pub fn count(&self) -> usize {
         self.list.len() + self.omitted
+    }
+
+    /// Whether nothing of it is a mistake of the user.
+    pub fn are_accidents(&self) -> bool {
+        self.list.iter().all(|error| error.is_accident)
     }
 
     /// Those that are told.

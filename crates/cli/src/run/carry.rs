@@ -62,7 +62,7 @@ fn begin(job: &Job, site: &str, how: &Launch) -> Result<u8, JobErrors> {
 }
 
 fn cannot(error: io::Error) -> JobError {
-    JobError::new(format!("cannot gather the files of the job: {error}"))
+    JobError::new(format!("cannot gather the files of the job: {error}")).accident()
 }
 
 /// The site where the launcher is to live.
@@ -116,7 +116,7 @@ impl There<'_> {
                     "a launcher at '{}' does not reach all sites of the job:\n{words}",
                     self.site
                 );
-                Err(JobError::new(problem).hint(format!(
+                Err(JobError::new(problem).accident().hint(format!(
                     "it uses the keys and the ssh configuration of '{0}', without passphrases and without this machine's agent: \
                      make `ssh -o BatchMode=yes SITE true` work there, or put the launcher at another site",
                     self.site

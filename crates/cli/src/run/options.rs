@@ -25,8 +25,10 @@ pub(crate) const INTERNAL: [&str; 6] = [
 pub(super) fn options(launch: &Launch) -> Result<Options, JobError> {
     let binary =
         std::env::current_exe().map_err(|e| JobError::new(format!("cannot find the isthmus binary itself: {e}")))?;
-    let directory =
-        std::env::current_dir().map_err(|e| JobError::new(format!("the current directory cannot be used: {e}")))?;
+    let directory = std::env::current_dir().map_err(|e| {
+        let error = JobError::new(format!("the current directory cannot be used: {e}")).accident();
+        error.hint("go to one that is there (cd): this one may have been removed")
+    })?;
     overrides()?;
     Ok(Options {
         library: library(&binary),

@@ -299,3 +299,25 @@ fn processes_that_never_come() {
     );
     refused(&bench, &format!("run -n 1 {} old", Bench::fake()), &["version 999"]);
 }
+
+#[test]
+fn what_fails_is_no_mistake_of_the_command_line() {
+    let bench = Bench::new("accidents");
+    bench.write("work/file", "", 0o644);
+    for (line, status) in [
+        ("cp file isthmus://refused/~/", 1),
+        ("cp nosuch isthmus://lab/~/", 1),
+        ("cp nosuch here", 1),
+        ("cp file", 2),
+        ("cp file lab:x:y", 2),
+        ("sites add refused", 1),
+        ("sites add home", 2),
+        ("discover refused", 1),
+        ("run --detach --at refused --site refused true", 1),
+        ("run --detach --at home true", 2),
+    ] {
+        let done = bench.run(line);
+        assert_eq!(done.code(), Some(status), "{line}: {done:?}");
+        assert!(done.errors.starts_with("isthmus: error: "), "{line}: {}", done.errors);
+    }
+}
