@@ -3,6 +3,7 @@
 //! unread. When it ends before its time it is started again, at the port that others know.
 
 use crate::event::Event;
+use isthmus_stage::own;
 use isthmus_wire::codec::Deframer;
 use isthmus_wire::gateway::{FromGateway, Open, ToGateway};
 use std::path::{Path, PathBuf};
@@ -49,7 +50,7 @@ impl Gateway {
 
     fn spawn(&mut self) -> Result<(), String> {
         let cannot = |error: std::io::Error| format!("the gateway cannot be started: {error}");
-        let mut child = Command::new(&self.binary)
+        let mut child = Command::new(own::found(&self.binary))
             .arg("gateway")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

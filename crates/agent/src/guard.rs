@@ -9,7 +9,7 @@
 use crate::program::{Length, SHORTEN};
 use isthmus_sched::fork::{self, STATUS_NOT_EXECUTABLE, TRAMPOLINE};
 use isthmus_stage::content::hex;
-use isthmus_stage::words;
+use isthmus_stage::{own, words};
 use isthmus_wire::grid::Exit;
 use isthmus_wire::guard::{Answer, MAX_ANSWER, MAX_DESCRIPTORS, Orders, encode_ended};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg, sockopt};
@@ -122,7 +122,7 @@ fn answer(agent: &mut UnixStream) -> io::Result<Answer> {
 
 fn start(rank: u32, orders: &Orders) -> io::Result<Child> {
     let text = |bytes: &[u8]| OsStr::from_bytes(bytes).to_owned();
-    let mut command = Command::new(std::env::current_exe()?);
+    let mut command = Command::new(own::found(&std::env::current_exe()?));
     command
         .arg(TRAMPOLINE)
         .arg(std::process::id().to_string())

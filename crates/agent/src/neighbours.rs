@@ -6,6 +6,7 @@
 //! nothing can reach it any more, as an agent does whose connection ends.
 
 use crate::link::Outbox;
+use isthmus_stage::own;
 use isthmus_wire::grid::{FromAgent, MAX_NEIGHBOURS, NEIGHBOUR_WINDOW};
 use rustix::fs::Mode;
 use std::collections::{BTreeMap, BTreeSet};
@@ -105,7 +106,7 @@ impl Neighbours {
         if self.running.len() >= MAX_NEIGHBOURS {
             return Err(io::Error::other("there are too many"));
         }
-        let mut command = Command::new(&self.binary);
+        let mut command = Command::new(own::found(&self.binary));
         command.arg("agent").stdin(Stdio::piped()).stdout(Stdio::piped());
         let own = self.umask.map(rustix::process::umask);
         let child = command.spawn();

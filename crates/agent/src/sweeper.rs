@@ -4,7 +4,7 @@
 //! It waits for the end of its standard input, which only its agent holds open, and does nothing else. An agent that
 //! ends in good order ends it.
 
-use isthmus_stage::guarded;
+use isthmus_stage::{guarded, own};
 use std::ffi::OsString;
 use std::io::Read;
 use std::os::unix::process::CommandExt;
@@ -20,7 +20,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// Starts one for these directories. Without it the next agent on the machine removes them.
 pub(crate) fn start(binary: &Path, directories: &[&Path]) -> Option<Child> {
-    let mut command = Command::new(binary);
+    let mut command = Command::new(own::found(binary));
     command.arg(SWEEPER).args(directories);
     command
         .stdin(Stdio::piped())

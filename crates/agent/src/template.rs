@@ -5,7 +5,7 @@ use crate::other_mpi;
 use crate::program::{self, Refusal};
 use crate::too_new;
 use isthmus_sched::fork::Template;
-use isthmus_stage::words;
+use isthmus_stage::{own, words};
 use isthmus_wire::boot;
 use isthmus_wire::grid::{Reach, Section, Start};
 use std::ffi::{OsStr, OsString};
@@ -159,7 +159,7 @@ fn template(start: &Start, section: &Section, binary: &Path) -> Result<Template,
     let (environment, library_path) = environment(start, section);
     too_new::check(&program, &library_path)?;
     Ok(Template {
-        trampoline: binary.to_owned(),
+        trampoline: own::found(binary),
         program,
         name: section.program.clone(),
         arguments: section.arguments.clone(),

@@ -16,6 +16,7 @@ use crate::diagnostic::note;
 use isthmus_job::{Job, JobError, JobName};
 use isthmus_launch::Outcome;
 use isthmus_launch::session::{About, Refused, Session};
+use isthmus_stage::own;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, getpid, kill_process};
 use rustix::stdio;
@@ -102,7 +103,7 @@ fn spawn() -> io::Result<Child> {
     } else {
         Stdio::inherit()
     };
-    Command::new(std::env::current_exe()?)
+    Command::new(own::found(&std::env::current_exe()?))
         .args(std::env::args_os().skip(1))
         .env(VARIABLE, "1")
         .stdin(input)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `isthmus relay`: runs a command of ours for whoever typed it at another site, and ends it when that one is gone.
 
-use isthmus_stage::words;
+use isthmus_stage::{own, words};
 use isthmus_wire::codec::{DecodeError, Deframer};
 use isthmus_wire::relay::{Begin, MAX_BEGIN, MAX_PIECE, Said};
 use std::io::{self, Read, Write};
@@ -70,7 +70,7 @@ fn start(begin: &Begin) -> io::Result<Child> {
     let home = std::env::var_os("HOME")
         .map(PathBuf::from)
         .unwrap_or_else(|| PathBuf::from("/"));
-    Command::new(std::env::current_exe()?)
+    Command::new(own::found(&std::env::current_exe()?))
         .args(begin.words.iter().map(|word| words::path(word)))
         .envs(begin.environment.iter().map(|(name, value)| (name, words::path(value))))
         .current_dir(home.join(words::path(&begin.directory)))

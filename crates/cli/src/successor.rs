@@ -6,7 +6,7 @@ use crate::run::{self, Launch};
 use clap::Args;
 use isthmus_job::JobError;
 use isthmus_launch::session::{Entry, Session};
-use isthmus_stage::words;
+use isthmus_stage::{own, words};
 use std::process::{Command, ExitCode, Stdio};
 
 /// What the launcher is told by the command that starts it.
@@ -23,7 +23,7 @@ pub(crate) fn with_launcher(entry: Entry) -> Result<Entry, String> {
         return Ok(entry);
     };
     let cannot = |error: std::io::Error| format!("the job {} cannot be taken up: {error}", entry.name);
-    let child = Command::new(std::env::current_exe().map_err(cannot)?)
+    let child = Command::new(own::found(&std::env::current_exe().map_err(cannot)?))
         .args(["take-up", &entry.name])
         .args(held.words.iter().map(|word| words::path(word)))
         .envs(held.environment.iter().map(|(name, value)| (name, words::path(value))))

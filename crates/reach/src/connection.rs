@@ -7,6 +7,7 @@ use crate::client::SHIELDED;
 use crate::failure::{Failure, plain};
 use crate::sharing::Access;
 use isthmus_job::Contact;
+use isthmus_stage::own;
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -173,8 +174,9 @@ impl Connection {
         }
         let mut noise = Noise::default();
         let complaints = Arc::clone(&self.client.complaints);
+        let binary = own::found(&access.binary);
         let result = {
-            let talk = bootstrap::converse(&mut self.reader, &mut self.writer, &access.binary, progress, &mut noise);
+            let talk = bootstrap::converse(&mut self.reader, &mut self.writer, &binary, progress, &mut noise);
             tokio::pin!(talk);
             loop {
                 match tokio::time::timeout(QUIET, &mut talk).await {
@@ -297,7 +299,7 @@ fn what(contact: &Contact) -> &'static str {
 }
 
 fn home(access: &Access, verb: &Verb) -> Command {
-    let mut command = Command::new(&access.binary);
+    let mut command = Command::new(own::found(&access.binary));
     command.args(verb.words());
     if *verb == Verb::Agent {
         command.arg("--home");

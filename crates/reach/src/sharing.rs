@@ -15,6 +15,7 @@ use crate::uncopied::Fetched;
 use isthmus_job::Contact;
 use isthmus_stage::content;
 use isthmus_stage::guarded::{Guarded, sweep};
+use isthmus_stage::own;
 use isthmus_wire::grid::Hash;
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -106,7 +107,7 @@ impl Access {
             } else {
                 None
             };
-            let served = directory.map(|d| self.asking.serve(d.path(), &self.binary));
+            let served = directory.map(|d| self.asking.serve(d.path(), &own::found(&self.binary)));
             // Without it the client asks at the terminal by itself.
             served.and_then(Result::ok).unwrap_or_default()
         };
@@ -115,7 +116,10 @@ impl Access {
 
     /// Hash and size of the binary.
     pub async fn own_binary(&self) -> Result<(Hash, u64), Failure> {
-        let hashed = self.hashed.get_or_try_init(|| own_binary(self.binary.clone())).await;
+        let hashed = self
+            .hashed
+            .get_or_try_init(|| own_binary(own::found(&self.binary)))
+            .await;
         hashed.copied()
     }
 

@@ -10,6 +10,7 @@
 //! * [`lines`]: cutting output into whole lines.
 //! * [`local`]: files at home: reading pieces, receiving pieces, walking directories.
 //! * [`names`]: names that jobs of the user have published for each other.
+//! * [`own`]: our own binary, also after another was installed in its place.
 //! * [`store`]: the cache of staged files at a site.
 //! * [`words`]: words of the system that need not be UTF-8.
 //! * [`workspace`]: the directory of a job at a site.
@@ -25,6 +26,7 @@ pub mod keyring;
 pub mod lines;
 pub mod local;
 pub mod names;
+pub mod own;
 pub mod sources;
 pub mod store;
 pub mod words;

@@ -9,6 +9,7 @@ use super::nodes;
 use crate::event::Event;
 use crate::secure::secure;
 use isthmus_identity::Pinned;
+use isthmus_stage::own;
 use isthmus_wire::codec::Deframer;
 use isthmus_wire::grid::{MAX_NODE_HELLO, NodeHello};
 use rustls::ServerConnection;
@@ -119,7 +120,7 @@ async fn give_binary(mut stream: TcpStream, binary: &std::path::Path) -> io::Res
     if request[..] != *format!("{}\n", isthmus_sched::FETCH).as_bytes() {
         return Ok(());
     }
-    let mut file = tokio::fs::File::open(binary).await?;
+    let mut file = tokio::fs::File::open(own::found(binary)).await?;
     tokio::io::copy(&mut file, &mut stream).await?;
     stream.shutdown().await
 }

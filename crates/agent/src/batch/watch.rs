@@ -7,7 +7,7 @@ use crate::node::{SECRET, SECRET_FILE};
 use crate::program::Refusal;
 use isthmus_sched::{Adaptor, Cause, JobId, NodeAgent, Request, State};
 use isthmus_stage::content::{hex, sha256};
-use isthmus_stage::words;
+use isthmus_stage::{own, words};
 use isthmus_wire::grid::Allocation;
 use std::fs;
 use std::io::Write;
@@ -84,7 +84,7 @@ impl Submission {
     }
 
     async fn agent(&self) -> Result<NodeAgent, Refusal> {
-        let binary = self.binary.clone();
+        let binary = own::found(&self.binary);
         let hashed = tokio::task::spawn_blocking(move || sha256(&binary)).await;
         let cannot = |error: String| Refusal::new(format!("cannot read {}: {error}", self.binary.display()), "");
         let (hash, size) = hashed

@@ -7,7 +7,7 @@ use crate::{background, reach, streams};
 use isthmus_job::JobError;
 use isthmus_launch::Options;
 use isthmus_schedule::Overrides;
-use isthmus_stage::words;
+use isthmus_stage::{own, words};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -81,7 +81,7 @@ pub(crate) fn overrides() -> Result<Overrides, JobError> {
 /// The MPI library: beside the binary in an installed tree (`../lib`) or in a build tree.
 pub(crate) fn library(binary: &Path) -> Option<PathBuf> {
     const NAME: &str = "libmpi_abi.so.1";
-    let here = binary.parent()?;
+    let here = own::installed(binary).parent()?;
     let places = [
         here.join("../lib"),
         here.join("../lib64"),

@@ -6,6 +6,32 @@ use std::path::Path;
 use std::process::Stdio;
 
 #[test]
+fn a_binary_that_is_replaced_during_the_start_is_still_the_one_that_runs() {
+    let bench = Bench::new("replaced");
+    let installed = bench.root.join("bin/isthmus");
+    std::fs::create_dir(bench.root.join("bin")).unwrap();
+    std::fs::copy(env!("CARGO_BIN_EXE_isthmus"), &installed).unwrap();
+    // The first thing that the ssh client is asked for is its configuration, before anything is sent.
+    let replacing = "#!/bin/sh\n\
+         cd \"$BENCH_ROOT\" && echo another >bin/new && mv bin/new bin/isthmus\n\
+         exec ./ssh \"$@\"\n";
+    bench.write("replacing", replacing, 0o755);
+    let mut command = bench.command_of(&installed, "run --site lab:1 echo here");
+    let done = finish(
+        command
+            .env("ISTHMUS_SSH", bench.root.join("replacing"))
+            .spawn()
+            .unwrap(),
+    );
+    assert_eq!(
+        (done.code(), done.lines()),
+        (Some(0), vec!["here".to_owned()]),
+        "{done:?}"
+    );
+    bench.assert_clean();
+}
+
+#[test]
 fn programs_that_know_nothing_of_mpi() {
     let bench = Bench::new("plain");
     let done = bench.run("run -n 3 --label echo hello");
