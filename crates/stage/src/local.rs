@@ -5,12 +5,16 @@ use crate::content;
 use crate::error::{StageError, failed};
 use crate::words;
 use isthmus_wire::service::{Entry, EntryKind, MAX_ENTRIES, Manifest, PIECE};
-use std::ffi::OsString;
+use sha2::{Digest, Sha256};
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+/// Longest name that a file system takes, bytes.
+const LONGEST_NAME: usize = 255;
 /// Deepest directory of a tree.
 const MAX_DEPTH: usize = 64;
 
@@ -36,13 +40,36 @@ pub fn beside(target: &Path) -> PathBuf {
     hidden(target, &format!("isthmus-{}", std::process::id()))
 }
 
-/// The name of a file between a dot and something.
+/// The name of a file between a dot and something. Of one that is as long as the system allows, the beginning and a
+/// hash.
 fn hidden(target: &Path, end: &str) -> PathBuf {
-    let mut name = OsString::from(".");
-    name.push(target.file_name().unwrap_or_default());
-    name.push(".");
-    name.push(end);
-    target.with_file_name(name)
+    let whole = target.file_name().unwrap_or_default().as_bytes();
+    let mut name = b".".to_vec();
+    if whole.len() + end.len() + 2 <= LONGEST_NAME {
+        name.extend_from_slice(whole);
+    } else {
+        let mark = &content::hex(&Sha256::digest(whole))[..16];
+        let room = LONGEST_NAME.saturating_sub(mark.len() + end.len() + 3);
+        name.extend_from_slice(&whole[..room.min(whole.len())]);
+        name.extend_from_slice(format!(".{mark}").as_bytes());
+    }
+    name.extend_from_slice(format!(".{end}").as_bytes());
+    target.with_file_name(OsStr::from_bytes(&name))
+}
+
+/// The rights of a file that is made for the user.
+pub(crate) fn mode(executable: bool) -> u32 {
+    let all = if executable { 0o777 } else { 0o666 };
+    all & !umask()
+}
+
+/// What the user does not want others to have of new files. The only way to read it is from `/proc`, without changing
+/// it.
+fn umask() -> u32 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let text = status.lines().find_map(|l| l.strip_prefix("Umask:"));
+    text.and_then(|t| u32::from_str_radix(t.trim(), 8).ok())
+        .unwrap_or(0o077)
 }
 
 /// Opens a file that arrives by pieces, or makes it: of its whole size, for its owner alone, and never through a link.
@@ -117,11 +144,7 @@ impl Arriving {
             return Err(StageError::Corrupt);
         }
         let put = || {
-            if executable {
-                fs::set_permissions(&self.part, fs::Permissions::from_mode(0o755))?;
-            } else {
-                fs::set_permissions(&self.part, fs::Permissions::from_mode(0o644))?;
-            }
+            fs::set_permissions(&self.part, fs::Permissions::from_mode(mode(executable)))?;
             self.file.sync_data()?;
             fs::rename(&self.part, &self.target)
         };
@@ -214,6 +237,25 @@ fn descend(path: &Path, prefix: &str, follow: bool, depth: usize, entries: &mut 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_longest_names_have_room_beside_them() {
+        let top = tempfile::tempdir().unwrap();
+        let (first, second) = ("x".repeat(254) + "1", "x".repeat(254) + "2");
+        assert_ne!(hidden(Path::new(&first), "part"), hidden(Path::new(&second), "part"));
+        assert_eq!(hidden(Path::new("d/short"), "part"), Path::new("d/.short.part"));
+        let content = b"content";
+        let source = top.path().join("source");
+        fs::write(&source, content).unwrap();
+        let target = top.path().join(first);
+        let mut incoming = Arriving::open(content::manifest_of(&source).unwrap(), &target)
+            .unwrap()
+            .unwrap();
+        incoming.write(0, content).unwrap();
+        incoming.finish(false).unwrap();
+        assert_eq!(fs::read(&target).unwrap(), content);
+        fs::write(beside(&target), "").unwrap();
+    }
 
     #[test]
     fn a_tree_in_order_without_circles() {

@@ -219,7 +219,7 @@ impl Store {
         if self.find(hash, name, size)?.is_none() {
             return Err(failed("find", &source)(io::ErrorKind::NotFound.into()));
         }
-        let mode = if executable { 0o755 } else { 0o644 } & !umask();
+        let mode = crate::local::mode(executable);
         let part = crate::local::beside(target);
         // What a job uses stays where it is.
         self.release(hash);
@@ -257,15 +257,6 @@ fn is_own(name: &str) -> bool {
 
 fn make_directory(path: &Path) -> io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
-}
-
-/// What the user does not want others to have of new files. The only way to read it is from `/proc`, without changing
-/// it.
-fn umask() -> u32 {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let text = status.lines().find_map(|l| l.strip_prefix("Umask:"));
-    text.and_then(|t| u32::from_str_radix(t.trim(), 8).ok())
-        .unwrap_or(0o077)
 }
 
 impl Incoming {

@@ -2,6 +2,7 @@
 //! What commands say and take: copies as other tools spell them, ended jobs, job files and what lies beside them.
 
 use crate::bench::{Bench, Done, finish};
+use std::os::unix::fs::PermissionsExt;
 
 fn ask(bench: &Bench, line: &str) -> Done {
     finish(bench.command(line).spawn().unwrap())
@@ -211,4 +212,33 @@ fn a_job_that_lives_elsewhere_has_one_identifier_and_the_words_that_were_typed()
     assert_eq!(ask(&bench, "kill lab/tides").code(), Some(0));
     let refused = ask(&bench, "run --detach --at lab --site lab:1 --site unknown:1 ./wait");
     assert_ne!((refused.code(), refused.output.len()), (Some(0), 0), "{refused:?}");
+}
+
+#[test]
+fn what_is_fetched_has_the_longest_names_and_is_as_private_as_the_user_wants() {
+    let bench = Bench::new("longest");
+    let name = "x".repeat(255);
+    bench.write(&format!("work/{name}"), "content", 0o755);
+    let mode = |place: &str| {
+        let found = std::fs::metadata(bench.root.join("work").join(place)).unwrap();
+        found.permissions().mode() & 0o777
+    };
+    let ask = |umask: &str, line: &str| {
+        let shell = format!("umask {umask}; exec \"$0\" {line}");
+        let isthmus = env!("CARGO_BIN_EXE_isthmus");
+        let mut command = bench.command_of(std::path::Path::new("sh"), "-c");
+        let done = finish(command.arg(shell).arg(isthmus).spawn().unwrap());
+        assert_eq!(done.code(), Some(0), "{line}: {}", done.errors);
+    };
+    ask("022", &format!("cp {name} isthmus://lab/~/{name}"));
+    for (umask, executable, plain) in [("022", 0o755, 0o644), ("077", 0o700, 0o600), ("002", 0o775, 0o664)] {
+        let copy = format!("{}.{umask}", "y".repeat(251));
+        ask(umask, &format!("cp isthmus://lab/~/{name} {copy}"));
+        assert_eq!(mode(&copy), executable, "{umask}");
+        let results = format!("results-{umask}");
+        let touch = format!("run --site lab:1 --output '*' --results {results} touch {name}");
+        ask(umask, &touch);
+        assert_eq!(mode(&format!("{results}/lab/{name}")), plain, "{umask}");
+    }
+    bench.assert_clean();
 }
