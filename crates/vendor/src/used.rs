@@ -97,12 +97,18 @@ impl Operands {
             "an operation without its memory"
         );
         let length = |span: &Range<isize>| span.end.abs_diff(span.start);
+        // Blocks of the user's may lie anywhere, and each has the promise of whoever made it; the memory is that of one.
+        let apart = matches!(
+            general.kind,
+            Kind::Gatherv | Kind::Scatterv | Kind::Allgatherv | Kind::Alltoallv
+        );
+        let is_one_of_many = |is_of_user: bool, (low, high): (isize, isize)| apart && is_of_user && low < high;
         Self {
             given: from
-                .filter(|_| !given.is_empty())
+                .filter(|m| !given.is_empty() && !is_one_of_many(m.is_of_user(), m.window()))
                 .map(|m| m.exposed(given.start, length(given))),
             taken: into
-                .filter(|_| !taken.is_empty())
+                .filter(|m| !taken.is_empty() && !is_one_of_many(m.is_of_user(), m.window()))
                 .map(|m| m.exposed(taken.start, length(&taken))),
             rows: [general.given.clone(), general.taken.clone()],
         }
@@ -341,6 +347,31 @@ mod tests {
             assert!(refused(|| Operands::of(&with(40), &other)));
         }
         drop(Operands::of(&with(40), &comm));
+    }
+
+    #[test]
+    fn blocks_of_the_library_lie_in_the_memory_that_is_given() {
+        let comm = Comm {
+            name: 2,
+            rank: 0,
+            members: 4,
+        };
+        let (own, mut bytes) = (OwnMemory::new(0, 40), [0_u8; 8]);
+        let gather = |into: &WriteMemory, far: i64| General {
+            in_place: true,
+            into: Some(into.clone()),
+            taken: UnequalBlocks {
+                sizes: [8; 4].into(),
+                places: [0, 8, 16, far].into(),
+            },
+            ..general(Kind::Allgatherv, 0)
+        };
+        drop(Operands::of(&gather(&own.memory(), 32), &comm));
+        assert!(refused(|| Operands::of(&gather(&own.memory(), 33), &comm)));
+        assert!(refused(|| Operands::of(&gather(&WriteMemory::EMPTY, 32), &comm)));
+        // SAFETY: it is not touched.
+        let one = unsafe { WriteMemory::new(bytes.as_mut_ptr(), 0, 8) };
+        drop(Operands::of(&gather(&one, 32), &comm));
     }
 
     #[test]

@@ -212,7 +212,7 @@ fn starts(buffer: &BoundBuffer) -> Arc<[i64]> {
 }
 
 /// The memory of a buffer and the places of its blocks in it; `None`: some of its data do not lie one behind the other,
-/// or blocks too far apart.
+/// or blocks too far apart, or several in memory of the library, which is given to the other MPI as one piece or not.
 fn where_it_lies(buffer: &BoundBuffer, row: &[i64], kind: Kind) -> Option<(ReadMemory, WriteMemory, Arc<[i64]>)> {
     let blocks = match &buffer.blocks {
         Blocks::None => return Some((ReadMemory::EMPTY, WriteMemory::EMPTY, Arc::default())),
@@ -231,6 +231,9 @@ fn where_it_lies(buffer: &BoundBuffer, row: &[i64], kind: Kind) -> Option<(ReadM
     let Some((_, first)) = blocks.iter().find(|(_, block)| block.length > 0) else {
         return Some((ReadMemory::EMPTY, WriteMemory::EMPTY, vec![0; row.len()].into()));
     };
+    if !first.read.is_of_user() {
+        return None;
+    }
     let place = |block: &crate::Block| {
         if block.length == 0 {
             return Some(0);
