@@ -11,7 +11,7 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use isthmus_abi::constants as abi;
 use isthmus_core::error::{Error, Result};
 use isthmus_core::{fail, words};
-use isthmus_datatype::raw::{Promised, ReadMemory, WriteMemory};
+use isthmus_datatype::raw::{Promised, ReadMemory, UserMemory, WriteMemory};
 use isthmus_wire::word;
 
 /// A pointer to something that the call writes (or reads and writes).
@@ -263,6 +263,12 @@ impl Target {
     pub(crate) fn memory(self, low: i64, high: i64) -> WriteMemory {
         // SAFETY: the promise of the module, for the range that count and datatype describe.
         unsafe { WriteMemory::new(self.0.cast(), low as isize, high as isize) }
+    }
+
+    /// So many bytes of the buffer, to which others may write by their address.
+    pub(crate) fn user_memory(self, bytes: i64) -> UserMemory {
+        // SAFETY: the promise of the module; for windows, it holds until they are freed or the memory is detached.
+        unsafe { UserMemory::new(self.0.cast(), 0, bytes as isize) }
     }
 
     /// The buffer `bytes` further on.

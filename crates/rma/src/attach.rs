@@ -7,7 +7,7 @@ use std::sync::atomic::{Ordering, fence};
 use isthmus_abi::constants as abi;
 use isthmus_core::error::Result;
 use isthmus_core::fail;
-use isthmus_datatype::raw::WriteMemory;
+use isthmus_datatype::raw::{UserMemory, WriteMemory};
 use isthmus_engine::Reach;
 
 use crate::error::unreached;
@@ -25,9 +25,20 @@ fn not_attached<T>(rank: u32, start: u64, end: u64) -> Result<T> {
 }
 
 impl Window {
-    /// MPI_Win_attach.
-    pub fn attach(&self, memory: WriteMemory, size: u64) -> Result<()> {
+    /// MPI_Win_attach. Other processes of the node write to the memory by its address, as long as it is attached and
+    /// longer, if the program makes that mistake; so it is no memory of the library:
+    ///
+    /// ```compile_fail,E0308
+    /// # use isthmus_datatype::raw::OwnMemory;
+    /// # use isthmus_rma::Window;
+    /// fn attach(window: &Window) {
+    ///     let own = OwnMemory::new(0, 8);
+    ///     let _ = window.attach(own.memory(), 8);
+    /// }
+    /// ```
+    pub fn attach(&self, memory: UserMemory, size: u64) -> Result<()> {
         check_dynamic(self)?;
+        let memory = WriteMemory::from(memory);
         let mut own = locked(&self.seldom.attached.own);
         if own.count() >= MOST {
             fail!(

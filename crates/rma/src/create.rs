@@ -11,7 +11,7 @@ use isthmus_core::error::{Error, Result};
 use isthmus_core::info::Info;
 use isthmus_core::world::World;
 use isthmus_core::{fail, members};
-use isthmus_datatype::raw::WriteMemory;
+use isthmus_datatype::raw::{UserMemory, WriteMemory};
 use isthmus_engine::{SharedMemory, goes_on};
 
 use crate::epoch::Epoch;
@@ -31,8 +31,9 @@ pub struct Wish {
     pub size: u64,
     /// Bytes of a displacement.
     pub unit: u64,
-    /// Memory that the program has, if it brings it.
-    pub memory: Option<WriteMemory>,
+    /// Memory that the program has, if it brings it. Other processes of the node write there by address, so it is no
+    /// memory of the library.
+    pub memory: Option<UserMemory>,
     /// Where others of the node find that, if they can map it.
     pub location: Option<Location>,
     /// What the program says.
@@ -268,7 +269,7 @@ fn provide(
 ) -> Result<(Vec<Part>, Store, WriteMemory)> {
     let part = parts[rank as usize];
     let size = to_usize(part.size)?;
-    let given = own.wish.memory.clone().unwrap_or(WriteMemory::EMPTY);
+    let given = own.wish.memory.clone().map_or(WriteMemory::EMPTY, WriteMemory::from);
     let (store, memory) = if let Some(node) = node {
         let say = |memory: &dyn SharedMemory| {
             if flavor == Flavor::Create {

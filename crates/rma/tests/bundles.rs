@@ -6,7 +6,7 @@ mod common;
 use common::{BYTES, Stage};
 use isthmus_core::world::World;
 use isthmus_datatype::op::Predefined;
-use isthmus_datatype::raw::OwnMemory;
+use isthmus_datatype::raw::{OwnMemory, UserMemory};
 use isthmus_datatype::{Basic, Datatype, Representation};
 use isthmus_rma::{Flavor, LockKind, Sink, Source, TargetData, When, Window};
 use isthmus_transport::memory::Options;
@@ -190,9 +190,11 @@ fn one_that_waits_for_a_block_keeps_those_behind_it() {
 #[test]
 fn the_first_mistake_among_them_is_told_and_the_others_are_done() {
     let stage = stage(Flavor::Dynamic, Representation::LOCAL);
-    let memory = OwnMemory::new(0, 64);
-    let address = memory.memory().address() as i64;
-    stage.windows[0].attach(memory.memory(), 64).expect("attached");
+    let mut bytes = [0_u8; 64];
+    // SAFETY: the bytes live to the end, and are not touched before all is done.
+    let memory = unsafe { UserMemory::new(bytes.as_mut_ptr(), 0, 64) };
+    let address = memory.address(64) as i64;
+    stage.windows[0].attach(memory, 64).expect("attached");
     let window = &stage.windows[1];
     window.lock(LockKind::Exclusive, 0, 0).expect("locked");
     for round in 0..200 {
@@ -204,7 +206,7 @@ fn the_first_mistake_among_them_is_told_and_the_others_are_done() {
     let told = unlock(&stage, || ()).expect_err("a mistake");
     assert_eq!(told.class, isthmus_abi::constants::MPI_ERR_RMA_RANGE, "{told}");
     let last: Vec<u8> = (192..200_i64).flat_map(i64::to_ne_bytes).collect();
-    assert_eq!(memory.content(), last);
+    assert_eq!(bytes[..], last);
     assert!(bundled(stage.liar).0 > 100);
     assert_eq!(stage.accused(), None);
 }

@@ -105,6 +105,20 @@ impl Exposed<WriteMemory> {
 #[derive(Clone, Debug)]
 pub struct UserMemory(WriteMemory);
 
+impl From<UserMemory> for WriteMemory {
+    fn from(memory: UserMemory) -> Self {
+        memory.0
+    }
+}
+
+impl ReadMemory {
+    /// Whether it is the user's.
+    #[inline]
+    pub fn is_of_user(&self) -> bool {
+        matches!(self.owner, Owner::User)
+    }
+}
+
 impl WriteMemory {
     /// This memory, if it is the user's.
     #[inline]
@@ -120,6 +134,13 @@ impl WriteMemory {
 }
 
 impl UserMemory {
+    /// # Safety
+    /// As for [`WriteMemory::new`].
+    pub const unsafe fn new(origin: *mut u8, low: isize, high: isize) -> Self {
+        // SAFETY: the caller's promise.
+        Self(unsafe { WriteMemory::new(origin, low, high) })
+    }
+
     /// Address of the first `length` bytes behind the origin. Panics outside the window: that is a bug of ours.
     #[inline]
     pub fn address(&self, length: usize) -> usize {

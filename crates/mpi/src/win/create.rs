@@ -47,7 +47,7 @@ fn wish(size: Aint, unit: i64, hints: h::Info, base: Option<Target>) -> Result<W
     Ok(Wish {
         size,
         unit,
-        memory: base.map(|base| base.memory(0, size as i64)),
+        memory: base.map(|base| base.user_memory(size as i64)),
         location: base.and_then(|base| memory::location(base.address(), size)),
         hints,
     })
@@ -175,7 +175,7 @@ extern "C" fn isthmus_MPI_Win_attach(win: h::Win, base: Target, size: Aint) -> c
         let object = find(win)?;
         let size = size_of(size)?;
         check::memory(abi::MPI_ERR_BASE, "base", base.address(), size)?;
-        object.window.attach(base.memory(0, size as i64), size)
+        object.window.attach(base.user_memory(size as i64), size)
     })
 }
 
