@@ -30,7 +30,7 @@ use crate::credentials::Credentials;
 use crate::events::JobEvent;
 use crate::happening::Event;
 use crate::input;
-use crate::meeting::{Meeting, When};
+use crate::meeting::{MeetingHost, When};
 use crate::output::Files;
 use crate::parts::Gathered;
 use crate::paths::Crossings;
@@ -122,7 +122,7 @@ fn prepare(
     let printer = Printer::start(console, Written { files, trace, record }, events.clone())?;
     let crossings = Crossings::new(&name, job, options)?;
     let meeting = options.meet.as_deref();
-    let meeting = meeting.map(|host| Meeting::begin(host, &options.ssh, options.terminal, events, when));
+    let meeting = meeting.map(|host| MeetingHost::begin(host, &options.ssh, options.terminal, events, when));
     Ok(Prepared {
         name,
         printer,

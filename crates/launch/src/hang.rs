@@ -236,20 +236,20 @@ fn unmatched(all: &Whereabouts, found: &mut Vec<String>) -> BTreeSet<u32> {
 fn collectives(all: &Whereabouts, found: &mut Vec<String>) {
     // Not all numbers up to the last: of processes that were added, some have ended.
     let everybody: Vec<u32> = all.processes.iter().map(|process| process.rank).collect();
-    let mut meetings: BTreeMap<(u32, Vec<u32>), Meeting<'_>> = BTreeMap::new();
+    let mut groups: BTreeMap<(u32, Vec<u32>), Attendance<'_>> = BTreeMap::new();
     for process in &all.processes {
         for item in items(process).filter(|i| i.kind == Kind::Collective) {
             let members = match item.members.is_empty() && item.size as usize == everybody.len() {
                 true => everybody.clone(),
                 false => item.members.clone(),
             };
-            let meeting = meetings
+            let attendance = groups
                 .entry((item.size, members.clone()))
                 .or_insert((members, BTreeMap::new()));
-            meeting.1.entry(process.rank).or_default().push(item);
+            attendance.1.entry(process.rank).or_default().push(item);
         }
     }
-    for (members, there) in meetings.into_values().take(MOST) {
+    for (members, there) in groups.into_values().take(MOST) {
         let operations = alike(&there, |items| {
             let names: BTreeSet<&str> = items.iter().map(|item| &*item.name).collect();
             names.into_iter().collect::<Vec<_>>().join(" and ")
@@ -284,7 +284,7 @@ fn waits_outside(all: &Whereabouts, rank: u32, there: &BTreeMap<u32, Vec<&Item>>
 }
 
 /// Members of a group, and for each that has come what it waits for.
-type Meeting<'a> = (Vec<u32>, BTreeMap<u32, Vec<&'a Item>>);
+type Attendance<'a> = (Vec<u32>, BTreeMap<u32, Vec<&'a Item>>);
 
 /// The ranks of which the same can be said, by what that is.
 fn alike<T: Ord>(there: &BTreeMap<u32, Vec<&Item>>, of: impl Fn(&[&Item]) -> T) -> BTreeMap<T, Vec<u32>> {

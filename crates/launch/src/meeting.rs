@@ -79,12 +79,12 @@ pub fn can_meet_at(host: &str) -> Result<(), JobError> {
 }
 
 /// The launcher's side of it.
-pub(crate) struct Meeting {
+pub(crate) struct MeetingHost {
     wishes: mpsc::UnboundedSender<Wish>,
     task: JoinHandle<()>,
 }
 
-impl Meeting {
+impl MeetingHost {
     /// With this host, this command as the ssh client, and somebody at a `terminal` who answers its questions or
     /// nobody. An error: what is wrong with the host.
     pub(crate) fn begin(

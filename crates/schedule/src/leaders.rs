@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Who meets in a reduce_scatter, and about what.
+//! Which leaders exchange blocks in a reduce_scatter, and which blocks.
 
 use crate::row::BlockRow;
 use crate::script::Script;
 use crate::step::Slice;
 use crate::tree::Council;
 
-/// The leaders' meeting: each gets the combined blocks of those it acts for.
-pub(crate) struct Meeting<'a> {
+/// What the leaders exchange: each gets the combined blocks of those it acts for.
+pub(crate) struct LeadersExchange<'a> {
     pub(crate) council: &'a Council,
     pub(crate) row: &'a BlockRow,
     /// All blocks, combined from those that the leader acts for.

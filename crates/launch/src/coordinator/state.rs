@@ -11,7 +11,7 @@ use crate::directories::Directories;
 use crate::happening::Event;
 use crate::inputs::Inputs;
 use crate::links::LinkOptions;
-use crate::meeting::Meeting;
+use crate::meeting::MeetingHost;
 use crate::parts::Gathered;
 use crate::passed::Tally;
 use crate::paths::Crossings;
@@ -106,7 +106,7 @@ pub(super) struct Coordinator {
     /// What sites have told before others have told of the beginning.
     pub(super) early: super::early::Early,
     /// Where the job meets others, if it does.
-    pub(super) meeting: Option<Meeting>,
+    pub(super) meeting: Option<MeetingHost>,
     /// Sites that the ways there do not lead to, of which the user was told.
     pub(super) beyond_meeting: BTreeSet<usize>,
 }
@@ -119,7 +119,7 @@ pub(super) struct Prepared {
     pub(super) credentials: Credentials,
     pub(super) crossings: Crossings,
     /// With jobs of others, if it may meet any.
-    pub(super) meeting: Option<Meeting>,
+    pub(super) meeting: Option<MeetingHost>,
 }
 
 fn share(job: &Job, name: &str, gathered: Gathered, options: Options) -> Arc<Shared> {

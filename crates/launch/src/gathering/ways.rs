@@ -5,7 +5,7 @@
 
 use crate::coordinator::open::{Asked, Worth};
 use crate::happening::{Event, Met, Process};
-use crate::meeting::{Meeting, Spot, When, spot};
+use crate::meeting::{MeetingHost, Spot, When, spot};
 use crate::shared::Shared;
 use isthmus_job::Subjob;
 use isthmus_wire::gateway::FromGateway;
@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 
 /// The host, as a part has it.
 pub(super) struct Ways {
-    meeting: Option<Meeting>,
+    meeting: Option<MeetingHost>,
     answering: Asked,
     /// Ports of gateways that agents of this part have.
     gateways: BTreeMap<usize, u16>,
@@ -39,7 +39,7 @@ impl Ways {
     /// An error: what is wrong with the host.
     pub(super) fn new(shared: &Shared, events: &mpsc::UnboundedSender<Event>) -> std::io::Result<Self> {
         let host = shared.options.meet.as_deref();
-        let begin = |host| Meeting::begin(host, &shared.options.ssh, false, events, When::Wanted);
+        let begin = |host| MeetingHost::begin(host, &shared.options.ssh, false, events, When::Wanted);
         Ok(Self {
             meeting: host.map(begin).transpose()?,
             answering: Asked::default(),

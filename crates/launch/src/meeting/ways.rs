@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a process asks about its ways, and what comes of it where none can lead to it.
 
-use super::Meeting;
+use super::MeetingHost;
 use super::beyond::{Spot, without_ways};
 use crate::happening::Process;
 use isthmus_wire::question::{Ask, Refusal};
 use std::collections::BTreeSet;
 
-impl Meeting {
+impl MeetingHost {
     /// A process asks about its ways, which are to lead to this `spot`, if they can lead anywhere. An error: what it is
     /// answered at once, and what the user should know. `told`: of which sites the user knows it.
     pub(crate) fn ask_way(
@@ -50,7 +50,7 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread().build();
         let (wishes, mut asked) = mpsc::unbounded_channel();
         let task = runtime.as_ref().expect("threads").spawn(async {});
-        let meeting = Meeting { wishes, task };
+        let meeting = MeetingHost { wishes, task };
         let refusal = || Err(Refusal::new(Kind::Unable, "no gateway"));
         let mut told = BTreeSet::new();
         let mut ask = |by, ask| meeting.ask_way(by, 1, ask, refusal(), &mut told);

@@ -54,11 +54,11 @@ pub(super) fn plan(call: &Call, network: &Arc<Network>, me: Rank, block: u64) ->
                 .routes()
                 .filter(|_| strategy.algorithm == Algorithm::LeadersRouted);
             let leader = Leader::new(&mut script, network, me, &family, block);
-            let meeting = Meeting {
+            let exchange = ParcelExchange {
                 routes: routes.map(|r| &**r),
                 rounds: strategy.algorithm == Algorithm::Bruck,
             };
-            leader.act(&mut script, &family, &rows, own, result, &meeting);
+            leader.act(&mut script, &family, &rows, own, result, &exchange);
         }
     }
     Box::new(script)
@@ -150,7 +150,7 @@ fn member(script: &mut Script, family: &Family, parent: Rank, rows: &BlockRow, o
 }
 
 /// How leaders exchange their parcels.
-struct Meeting<'a> {
+struct ParcelExchange<'a> {
     /// The ways, if parcels do not go straight.
     routes: Option<&'a Routes>,
     /// Whether they are handed on in rounds.
@@ -192,7 +192,7 @@ impl<'a> Leader<'a> {
         rows: &BlockRow,
         own: Slice,
         result: Slice,
-        meeting: &Meeting<'_>,
+        exchange: &ParcelExchange<'_>,
     ) {
         let collected = self.collect(script, family, rows, own);
         let units = |from: u32, to: u32| match from == to {
@@ -201,7 +201,7 @@ impl<'a> Leader<'a> {
         };
         let parcels = Parcels {
             council: &self.council,
-            routes: meeting.routes,
+            routes: exchange.routes,
             ways: None,
             length: &units,
             out: self.out,
@@ -209,7 +209,7 @@ impl<'a> Leader<'a> {
         };
         let pack =
             |script: &mut Script, to: u32| self.pack(script, &self.council.span(to), parcels.to(to).offset, &collected);
-        let come = match meeting.rounds {
+        let come = match exchange.rounds {
             true => bruck::exchange(script, &parcels, pack),
             false => parcels.exchange(script, pack),
         };

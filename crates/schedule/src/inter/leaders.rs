@@ -11,7 +11,7 @@
 //! | paper | – |
 
 use super::sides::{Sides, whole};
-use super::symmetric::Meeting;
+use super::symmetric::NearestPair;
 use crate::compose::{Composite, Members, SubPlan};
 use crate::script::Script;
 use crate::step::{Buffer, Plan, Rank, Slice};
@@ -43,7 +43,7 @@ fn apart(network: &Network, sides: &Sides) -> bool {
 }
 
 pub(super) fn plan(call: &Call, network: &Arc<Network>, sides: &Sides, me: Rank) -> Box<dyn Plan> {
-    let meeting = Meeting::new(network, sides, me);
+    let pair = NearestPair::new(network, sides, me);
     let (local, remote) = (
         u64::from(sides.local.end - sides.local.start),
         u64::from(sides.remote.end - sides.remote.start),
@@ -51,7 +51,7 @@ pub(super) fn plan(call: &Call, network: &Arc<Network>, sides: &Sides, me: Rank)
     let (given, got) = (call.blocks.size(0), call.receive_blocks.size(0));
     let mut composite = Composite::default();
     let (mut rows, mut columns, mut theirs) = (Slice::NOTHING, Slice::NOTHING, Slice::NOTHING);
-    if meeting.meets() {
+    if pair.is_in_it() {
         rows = composite.memory(local * remote * given);
         columns = composite.memory(local * remote * given);
         theirs = composite.memory(local * remote * got);
@@ -62,13 +62,13 @@ pub(super) fn plan(call: &Call, network: &Arc<Network>, sides: &Sides, me: Rank)
         ..call.clone()
     };
     let gather = inner(Operation::Gather, given);
-    composite.stage([meeting.inside(&gather, 0, whole(Buffer::Send), rows)]);
-    if meeting.meets() {
+    composite.stage([pair.inside(&gather, 0, whole(Buffer::Send), rows)]);
+    if pair.is_in_it() {
         composite.stage([sorting(local, remote, given, rows, columns)]);
-        composite.stage([meeting.exchange(columns, theirs, theirs.length)]);
+        composite.stage([pair.exchange(columns, theirs, theirs.length)]);
     }
     let scatter = inner(Operation::Scatter, got);
-    composite.stage([meeting.inside(&scatter, 2, theirs, whole(Buffer::Recv))]);
+    composite.stage([pair.inside(&scatter, 2, theirs, whole(Buffer::Recv))]);
     Box::new(composite)
 }
 

@@ -20,8 +20,8 @@ use crate::{Blocks, Call, CountsPhase, Operation, plan};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// One process's view of the two meeting members.
-pub(super) struct Meeting<'a> {
+/// One process's view of the two members, one of each group, that exchange what their groups bring.
+pub(super) struct NearestPair<'a> {
     network: &'a Arc<Network>,
     sides: &'a Sides,
     me: Rank,
@@ -30,7 +30,7 @@ pub(super) struct Meeting<'a> {
     theirs: Rank,
 }
 
-impl<'a> Meeting<'a> {
+impl<'a> NearestPair<'a> {
     pub(super) fn new(network: &'a Arc<Network>, sides: &'a Sides, me: Rank) -> Self {
         let (ours, theirs) = nearest(network, sides);
         Self {
@@ -42,11 +42,11 @@ impl<'a> Meeting<'a> {
         }
     }
 
-    pub(super) fn meets(&self) -> bool {
+    pub(super) fn is_in_it(&self) -> bool {
         self.me == self.ours
     }
 
-    /// An operation inside the own group, rooted at the member that meets the other.
+    /// An operation inside the own group, rooted at its member of the pair.
     pub(super) fn inside(&self, call: &Call, number: u16, send: Slice, recv: Slice) -> SubPlan {
         let group = &self.sides.local;
         let members: Vec<Rank> = group.clone().collect();
@@ -114,40 +114,40 @@ impl<'a> Meeting<'a> {
 }
 
 pub(super) fn allreduce(call: &Call, network: &Arc<Network>, sides: &Sides, me: Rank) -> Box<dyn Plan> {
-    let meeting = Meeting::new(network, sides, me);
+    let pair = NearestPair::new(network, sides, me);
     let mut composite = Composite::default();
-    let sum = if meeting.meets() {
+    let sum = if pair.is_in_it() {
         composite.memory(call.blocks.size(0))
     } else {
         Slice::NOTHING
     };
-    composite.stage([within(call, network, &sides.local, meeting.ours, me, sum)]);
-    if meeting.meets() {
-        composite.stage([meeting.exchange(sum, whole(Buffer::Recv), sum.length)]);
+    composite.stage([within(call, network, &sides.local, pair.ours, me, sum)]);
+    if pair.is_in_it() {
+        composite.stage([pair.exchange(sum, whole(Buffer::Recv), sum.length)]);
     }
     let bcast = Call {
         operation: Operation::Bcast,
         ..call.clone()
     };
-    composite.stage([meeting.inside(&bcast, 2, whole(Buffer::Send), whole(Buffer::Recv))]);
+    composite.stage([pair.inside(&bcast, 2, whole(Buffer::Send), whole(Buffer::Recv))]);
     Box::new(composite)
 }
 
 pub(super) fn reduce_scatter(call: &Call, network: &Arc<Network>, sides: &Sides, me: Rank) -> Box<dyn Plan> {
-    let meeting = Meeting::new(network, sides, me);
+    let pair = NearestPair::new(network, sides, me);
     let total = call.blocks.offset(sides.local.end - sides.local.start);
     let mut composite = Composite::default();
     let (mut sum, mut theirs) = (Slice::NOTHING, Slice::NOTHING);
-    if meeting.meets() {
+    if pair.is_in_it() {
         (sum, theirs) = (composite.memory(total), composite.memory(total));
     }
     let reduce = Call {
         blocks: Blocks::Equal(total),
         ..call.clone()
     };
-    composite.stage([within(&reduce, network, &sides.local, meeting.ours, me, sum)]);
-    if meeting.meets() {
-        composite.stage([meeting.exchange(sum, theirs, total)]);
+    composite.stage([within(&reduce, network, &sides.local, pair.ours, me, sum)]);
+    if pair.is_in_it() {
+        composite.stage([pair.exchange(sum, theirs, total)]);
     }
     let operation = match call.blocks {
         Blocks::Equal(_) => Operation::Scatter,
@@ -157,18 +157,18 @@ pub(super) fn reduce_scatter(call: &Call, network: &Arc<Network>, sides: &Sides,
         operation,
         ..call.clone()
     };
-    composite.stage([meeting.inside(&scatter, 2, theirs, whole(Buffer::Recv))]);
+    composite.stage([pair.inside(&scatter, 2, theirs, whole(Buffer::Recv))]);
     Box::new(composite)
 }
 
 pub(super) fn allgather(call: &Call, network: &Arc<Network>, sides: &Sides, me: Rank) -> Box<dyn Plan> {
-    let meeting = Meeting::new(network, sides, me);
+    let pair = NearestPair::new(network, sides, me);
     let mut composite = Composite::default();
-    let (ours, inner) = meeting.gathering(call);
-    let mut parts = vec![ours.part(ours.plan(&inner), Meeting::number(&sides.local))];
-    if meeting.meets() {
-        let (theirs, inner) = meeting.gathering_theirs(call);
-        parts.push(theirs.part(theirs.plan(&inner), Meeting::number(&sides.remote)));
+    let (ours, inner) = pair.gathering(call);
+    let mut parts = vec![ours.part(ours.plan(&inner), NearestPair::number(&sides.local))];
+    if pair.is_in_it() {
+        let (theirs, inner) = pair.gathering_theirs(call);
+        parts.push(theirs.part(theirs.plan(&inner), NearestPair::number(&sides.remote)));
     }
     composite.stage(parts);
     let total = call.receive_blocks.offset(sides.remote.end - sides.remote.start);
@@ -177,12 +177,12 @@ pub(super) fn allgather(call: &Call, network: &Arc<Network>, sides: &Sides, me: 
         blocks: Blocks::Equal(total),
         ..call.clone()
     };
-    composite.stage([meeting.inside(&bcast, 2, whole(Buffer::Send), whole(Buffer::Recv))]);
+    composite.stage([pair.inside(&bcast, 2, whole(Buffer::Send), whole(Buffer::Recv))]);
     Box::new(composite)
 }
 
 /// Counts of the own group's blocks on their way to the other group's member.
 pub(super) fn counts(call: &Call, network: &Arc<Network>, sides: &Sides, me: Rank) -> Option<CountsPhase> {
-    let (ours, inner) = Meeting::new(network, sides, me).gathering(call);
+    let (ours, inner) = NearestPair::new(network, sides, me).gathering(call);
     ours.counts(&inner)
 }

@@ -11,7 +11,7 @@
 //! | paper | Thakur, Rabenseifner, Gropp: Optimization of collective communication operations in MPICH, 2005 (there halves of distant members, for commutative operators) |
 
 use crate::fold::Sum;
-use crate::leaders::{Meeting, memory};
+use crate::leaders::{LeadersExchange, memory};
 use crate::parties::{Parties, Role};
 use crate::row::BlockRow;
 use crate::script::{Kind, Piece, Script};
@@ -20,11 +20,11 @@ use crate::{Call, Network};
 use std::ops::Range;
 
 /// Puts the combined blocks of the own members into `target`.
-pub(super) fn exchange(script: &mut Script, meeting: &Meeting<'_>, target: Slice) {
-    meeting.halve(script, target);
+pub(super) fn exchange(script: &mut Script, exchange: &LeadersExchange<'_>, target: Slice) {
+    exchange.halve(script, target);
 }
 
-impl Meeting<'_> {
+impl LeadersExchange<'_> {
     fn halve(&self, script: &mut Script, target: Slice) {
         let council = self.council;
         let (slot, back) = (Piece::whole(0).slot(Kind::Exchange), Piece::whole(0).slot(Kind::Share));

@@ -16,7 +16,7 @@
 use super::halving;
 use crate::Network;
 use crate::fold::{Sum, fold, operand_of};
-use crate::leaders::{Meeting, memory};
+use crate::leaders::{LeadersExchange, memory};
 use crate::routes::Routes;
 use crate::row::{BlockRow, ByPosition, ByRank};
 use crate::script::{Kind, Piece, Script};
@@ -48,7 +48,7 @@ pub(super) fn plan(call: &Call, network: &Arc<Network>, me: Rank, strategy: &Str
         None => {
             let council = Council::outermost(network, me);
             let routes = network.routes().filter(|_| strategy.algorithm == Algorithm::Routed);
-            let meeting = Meeting {
+            let exchange = LeadersExchange {
                 council: &council,
                 row: &row,
                 all: sum.value,
@@ -59,9 +59,9 @@ pub(super) fn plan(call: &Call, network: &Arc<Network>, me: Rank, strategy: &Str
                 false => memory(&mut script, length),
             };
             match (strategy.algorithm, routes) {
-                (_, Some(routes)) => meeting.routed(&mut script, routes, target),
-                (Algorithm::Halving, _) => halving::exchange(&mut script, &meeting, target),
-                _ => meeting.flat(&mut script, target),
+                (_, Some(routes)) => exchange.routed(&mut script, routes, target),
+                (Algorithm::Halving, _) => halving::exchange(&mut script, &exchange, target),
+                _ => exchange.flat(&mut script, target),
             }
             if !family.is_leaf() {
                 scatter::spread(&mut script, &family, &row, target.buffer, family.start, own);
@@ -126,7 +126,7 @@ fn pass_on(script: &mut Script, family: &Family, parent: Rank, row: &BlockRow, o
     scatter::spread(script, family, row, buffer, family.start, own);
 }
 
-impl Meeting<'_> {
+impl LeadersExchange<'_> {
     /// The blocks that a leader gets.
     fn part(&self, leader: u32) -> Slice {
         self.row.slice(self.all.buffer, 0, self.council.span(leader))
