@@ -276,6 +276,10 @@ impl Sharing for ShmTransport {
                 "rank {peer} is not on this node, so its memory cannot be reached"
             ))
         })?;
+        if slot == self.slot {
+            let why = format!("rank {peer} is this process, which has its memory anyway");
+            return Err(Unreached::Refused(why));
+        }
         match self.source(slot) {
             Some(pid) => Ok(Arc::new(Process { pid, peer })),
             None => Err(refused(peer, "a first copy has failed")),

@@ -97,7 +97,7 @@ impl Operands {
             "an operation without its memory"
         );
         let length = |span: &Range<isize>| span.end.abs_diff(span.start);
-        // Blocks of the user's may lie anywhere, and each has the promise of whoever made it; the memory is that of one.
+        // Blocks of the user's may lie anywhere, each with the promise of whoever made it; the memory is that of one.
         let apart = matches!(
             general.kind,
             Kind::Gatherv | Kind::Scatterv | Kind::Allgatherv | Kind::Alltoallv

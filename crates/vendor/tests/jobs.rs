@@ -2,6 +2,7 @@
 //! The transport over every vendor MPI that is installed: this test binary starts itself again under the vendor's
 //! mpiexec.
 
+#![forbid(unsafe_code)]
 #![expect(clippy::print_stderr, reason = "which peers were tried")]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+//! Who writes to memory that a member has offered, and for how long.
+
 use isthmus_datatype::raw::OwnMemory;
+use isthmus_transport::sharing::{Sharing, Unreached};
 
 use super::*;
 
@@ -74,4 +77,12 @@ fn a_writer_that_has_ended_or_never_was_is_not_waited_for() {
         owner.layouts.view(&owner.segment, &slab).left()[1].claim_to_write(claimed);
         owner.withdraw(&slab);
     }
+}
+
+#[test]
+fn no_process_is_made_to_write_to_itself() {
+    let at = tempfile::tempdir().expect("a directory");
+    let path = at.path().join("segment");
+    let mut end = ShmTransport::join(&path, at.path(), "itself", 0, 2, Peer::first(2).collect()).expect("joined");
+    assert!(matches!(end.reach(Peer::new(0)), Err(Unreached::Refused(_))));
 }
