@@ -15,18 +15,21 @@ use crate::base::request::CompletedPart;
 use crate::base::requests::Owner;
 use crate::base::retired;
 use crate::base::work::Work;
+use crate::groups::rows::strays::Strays;
 use crate::groups::state::Groups;
 use crate::machine::{Machine, Port};
 use crate::machines::Machines;
 use crate::mismatch::Host;
 use crate::mismatch::asking::give_up;
 use crate::p2p::Core;
+use crate::p2p::Inbound;
 use crate::p2p::State;
 use crate::p2p::arrivals::Arrivals;
 use crate::p2p::cancel::{ask_no_longer, let_go, set_aside};
 use crate::p2p::long::answer_request;
 use crate::p2p::loss::goes_on;
 use crate::p2p::queue::control;
+use crate::p2p::receive::start_receive;
 use crate::p2p::revoke::end_messages;
 use crate::p2p::send::{flush, start_data};
 use crate::p2p::state::represent;
@@ -210,6 +213,7 @@ impl Engine {
             any |= self.groups.advance(&mut self.core);
             self.groups.pass_turn(&mut self.core);
             self.end_in_vain();
+            self.see_to_strays();
         }
         any | self.progress_of_others()
     }
@@ -245,6 +249,7 @@ impl Engine {
             transport.poll(&mut arrivals);
         }
         self.groups.advance(&mut self.core);
+        self.see_to_strays();
         self.progress_of_others();
         self.core.state.set_foreign(false);
     }
@@ -285,6 +290,14 @@ impl Engine {
             let (plans, mut hands) = plans!(self);
             let (request, error) = vain.into_error();
             plans.fail(&mut hands, request, error);
+        }
+    }
+
+    /// Sees to messages of blocks of which two members have said different lengths.
+    #[inline]
+    pub(crate) fn see_to_strays(&mut self) {
+        while let Some(strays) = self.groups.next_strays() {
+            drop_strays(self, &strays);
         }
     }
 
@@ -408,6 +421,22 @@ impl Engine {
             Some(Owner::Groups | Owner::Vendor) | None => {}
         }
     }
+}
+
+/// What does not come is waited for no longer, and what comes all the same is dropped.
+#[cold]
+fn drop_strays(engine: &mut Engine, strays: &Strays) {
+    for member in strays.missing() {
+        let (plans, mut hands) = plans!(engine);
+        plans.does_not_come(&mut hands, strays.which(), member);
+    }
+    let receives: Vec<Inbound> = strays.receives(&engine.core).collect();
+    for receive in receives {
+        let index = start_receive(&mut engine.core, receive);
+        let request = engine.core.state.requests().name(index);
+        engine.core.release(request);
+    }
+    engine.work();
 }
 
 /// Ends operations that others take for something else.

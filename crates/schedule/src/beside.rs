@@ -8,6 +8,9 @@ use crate::script::{Kind, Piece, Script};
 use crate::step::{Action, After, Buffer, Rank, Slice};
 use crate::{Blocks, Call, Operation};
 
+/// Slot of such a message.
+pub const LONG_BLOCK: u16 = Piece::whole(0).slot(Kind::Share);
+
 /// The messages of process `me`, one of `size`, for its long blocks in a gatherv, scatterv or allgatherv, or in an
 /// alltoallv or alltoallw that is not in place; `is_long` says it of a block by its giver and its bytes, and says the
 /// same where it is given and where it is taken. `None`: there are none.
@@ -16,7 +19,7 @@ use crate::{Blocks, Call, Operation};
 /// memory, and waits for nobody who hands it on.
 pub fn long_blocks(call: &Call, size: u32, me: Rank, is_long: impl Fn(Rank, u64) -> bool) -> Option<Recorded> {
     let is_long = |giver, units| is_long(giver, call.bytes(units));
-    let slot = Piece::whole(0).slot(Kind::Share);
+    let slot = LONG_BLOCK;
     let whole = |buffer, blocks: &Blocks, rank| match blocks {
         Blocks::Known(_) => slice(buffer, blocks.offset(rank), blocks.size(rank)),
         _ => slice(buffer, 0, blocks.size(rank)),

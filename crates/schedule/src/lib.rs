@@ -66,7 +66,7 @@ mod scan;
 mod scatter;
 
 pub use amount::{Cost, Factor};
-pub use beside::long_blocks;
+pub use beside::{LONG_BLOCK, long_blocks};
 pub use call::{Blocks, Call, Operation, Steps};
 pub use choose::MARGIN;
 pub use compose::{Composite, Members, SubPlan};

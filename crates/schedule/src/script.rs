@@ -72,7 +72,7 @@ impl Piece {
         }
     }
     /// Slot of its messages.
-    pub(crate) fn slot(&self, kind: Kind) -> u16 {
+    pub(crate) const fn slot(&self, kind: Kind) -> u16 {
         (self.number % PIECES * KINDS + kind as u64) as u16
     }
     /// Its part of a buffer.

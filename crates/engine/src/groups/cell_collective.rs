@@ -120,6 +120,7 @@ impl CellCollective {
             taken: 0,
             seen: [(u64::MAX, 0); 2],
             mistake: None,
+            called: None,
             reported: None,
             whose: Whose::Program,
         }

@@ -30,6 +30,7 @@ use isthmus_schedule::Operation as What;
 use isthmus_transport::slabs::{CellSize, Slab};
 
 use crate::base::binding::{Reducer, Side};
+use crate::base::counters::Operation;
 use crate::groups::collective_id::CollectiveId;
 use crate::groups::data::Bound;
 use crate::groups::rows::Rows;
@@ -80,6 +81,8 @@ pub(crate) struct CellCollective {
     seen: [(u64, u32); 2],
     /// A member gave another length than this one expects.
     mistake: Option<EngineError>,
+    /// The operation and its number, of one of blocks that may differ in length.
+    called: Option<(Operation, u32)>,
     /// It goes on after its call: the name by which tools hear of its end.
     reported: Option<CollectiveId>,
     whose: Whose,

@@ -21,6 +21,7 @@
 //! other operation each member gives its own.
 
 pub(crate) mod slots;
+pub(crate) mod strays;
 mod usual;
 mod written;
 
@@ -32,6 +33,7 @@ use crate::EngineError;
 use crate::base::mistake::{no_memory, wrong_length};
 use crate::groups::data::{Arithmetic, Bound, Data, Side, Unequal};
 use crate::groups::rows::slots::{LENGTH, Slots};
+use crate::groups::rows::strays::Stray;
 
 /// Such an operation while it goes on.
 pub(crate) struct Rows<D> {
@@ -51,6 +53,8 @@ pub(crate) struct Rows<D> {
     /// That member has gone on without giving one.
     silent: bool,
     left: [bool; 2],
+    /// Messages that go with a block by one of its two lengths only.
+    strays: Vec<Stray>,
 }
 
 impl<D> std::fmt::Debug for Rows<D> {
@@ -96,6 +100,7 @@ impl<D: Data> Rows<D> {
             next: 0,
             silent: false,
             left: [false; 2],
+            strays: Vec::new(),
         };
         rows.gives[0] = match step.what {
             What::Gatherv => slab.me != step.root,
@@ -144,6 +149,7 @@ impl<D: Data> Rows<D> {
             next: slab.members,
             silent: false,
             left,
+            strays: Vec::new(),
         }
     }
 
@@ -160,6 +166,7 @@ impl<D: Data> Rows<D> {
             next,
             silent,
             left,
+            strays,
         } = self;
         Rows {
             step,
@@ -172,6 +179,7 @@ impl<D: Data> Rows<D> {
             next,
             silent,
             left,
+            strays,
         }
     }
 
@@ -250,6 +258,12 @@ impl<D: Data> Rows<D> {
         }
     }
 
+    /// Messages that go with a block by one of its two lengths only, of an operation that is over.
+    #[cold]
+    pub(crate) fn take_strays(&mut self) -> Vec<Stray> {
+        std::mem::take(&mut self.strays)
+    }
+
     pub(crate) fn is_over(&self) -> bool {
         self.left == [true; 2] && !self.keeps
     }
@@ -325,6 +339,7 @@ impl<D: Data> Rows<D> {
                 Found::Wrong(said) => {
                     let expected = self.taken(slab, self.next);
                     self.has_found_another_length(slabs, slab, said);
+                    self.note_stray(slab, said, expected);
                     mistake.get_or_insert_with(|| wrong_length(self.next, said, expected));
                 }
                 Found::Block(data) => self.take(slab, &data, self.taken(slab, self.next))?,

@@ -3,6 +3,7 @@
 
 use isthmus_transport::slabs::{CellSize, Claim, Round, Slab};
 
+use crate::base::counters::Operation;
 use crate::groups::data::{Bound, Data, Unequal};
 use crate::groups::rows::Rows;
 use crate::groups::rows::slots::Slots;
@@ -51,6 +52,7 @@ impl Groups {
         &mut self,
         core: &mut Core,
         channel: &Channel,
+        called: (Operation, u32),
         step: Unequal,
         slots: Option<Slots>,
         data: D,
@@ -78,11 +80,15 @@ impl Groups {
             return Ok(None);
         }
         let over = rows.is_over();
+        if over {
+            self.keep_strays(rows.take_strays(), (channel.context, &channel.members), called);
+        }
         let mut meet = begun.meet(channel, step, rows.bound(&slab));
         if let Some(mistake) = mistake.take_if(|_| over) {
             return Err(self.after_mistake(core, &meet, mistake));
         }
         meet.mistake = mistake;
+        meet.called = Some(called);
         let index = self.go_on_with(core, meet);
         Ok(Some(core.state.requests().name(index)))
     }

@@ -5,6 +5,7 @@ use isthmus_protocol::matching::Context;
 use isthmus_transport::Peer;
 
 use crate::base::requests::Owner;
+use crate::mismatch::Which;
 use crate::mismatch::asking::cannot_go_on;
 use crate::p2p::State;
 use crate::p2p::cancel::is_asked_back;
@@ -25,6 +26,25 @@ impl Plans {
             completion.goes_wrong(error);
             self.run(with, index, execution);
         }
+    }
+
+    /// A member has said that it sends nothing in an operation: nobody waits for its message any longer. (What has
+    /// come matches: such a message is not withdrawn.)
+    #[cold]
+    pub(crate) fn does_not_come(&mut self, with: &mut Hands<'_>, which: Which, member: u32) {
+        let is_it = |e: &Option<Box<Execution>>| e.as_deref().is_some_and(|e| e.which() == which && !e.aborted());
+        let Some(index) = self.running.iter().position(is_it) else {
+            return;
+        };
+        let index = index as u32;
+        let Some(mut execution) = self.take(index) else { return };
+        for (step, request) in execution.expects_nothing_of(member) {
+            Self::note_short(with, index, &execution, step, 0);
+            if abandon(with.core, request) {
+                execution.stopped(step);
+            }
+        }
+        self.run(with, index, execution);
     }
 
     /// Those in which this peer takes part. Not all of their members notice its loss by themselves, and those that do

@@ -78,6 +78,8 @@ pub(crate) struct Execution {
     ready: VecDeque<u32>,
     running: u32,
     aborted: bool,
+    /// Members of which nothing comes.
+    silent: Vec<u32>,
     /// Members that were asked whether they are in the same operation.
     asked: Vec<u32>,
 }
@@ -172,6 +174,7 @@ impl Execution {
             ready: VecDeque::new(),
             running: 0,
             aborted: false,
+            silent: Vec::new(),
             asked: Vec::new(),
         }
     }
@@ -234,6 +237,7 @@ impl Execution {
         self.running = 0;
         self.aborted = false;
         self.passing.clear();
+        self.silent.clear();
         self.asked.clear();
         self.give_back(spare);
         for &units in plan.scratch() {
@@ -454,6 +458,23 @@ impl Execution {
             .zip(self.base..)
             .filter(|(state, _)| state.request != NONE);
         running.map(|(state, step)| (step, state.request)).collect()
+    }
+
+    /// From now on nothing is expected of a member. Returns the steps that wait for it, with their requests.
+    #[cold]
+    pub(super) fn expects_nothing_of(&mut self, member: u32) -> Vec<(u32, u32)> {
+        self.silent.push(member);
+        let waits = |state: &StepState| {
+            matches!(state.action, Action::Receive { from, .. } if from == member) && state.request != NONE
+        };
+        let waiting = self.window.iter().zip(self.base..).filter(|(state, _)| waits(state));
+        waiting.map(|(state, step)| (step, state.request)).collect()
+    }
+
+    /// Whether nothing comes of a member.
+    #[inline]
+    pub(super) fn is_silent(&self, member: u32) -> bool {
+        self.silent.contains(&member)
     }
 
     /// Whether its reductions may call code of the user.

@@ -241,7 +241,7 @@ impl Plans {
 
     /// What comes is as long as this process says, or the members have given different counts. What came of something
     /// longer was noted with its receive. The plan goes on, so that nobody waits for this process.
-    fn note_short(with: &mut Hands<'_>, index: u32, execution: &Execution, step: u32, bytes: u64) {
+    pub(super) fn note_short(with: &mut Hands<'_>, index: u32, execution: &Execution, step: u32, bytes: u64) {
         if execution.aborted() {
             return;
         }
@@ -341,6 +341,10 @@ impl Plans {
             Action::Send { to, data, slot } => {
                 let buffer = execution.sending(&data)?;
                 self.run_send(with, execution, to, buffer, slot)
+            }
+            Action::Receive { from, .. } if execution.is_silent(from) => {
+                Self::note_short(with, index, execution, step, 0);
+                Ok(Outcome::Done)
             }
             Action::Receive { from, data, slot } => {
                 let buffer = execution.receiving(&data)?;

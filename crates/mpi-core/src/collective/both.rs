@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Two parts of one operation, which are waited for together.
+//! The parts of one operation in cells and in messages, which are waited for together.
 
-use isthmus_engine::{Activity, Completion, Engine, Request};
+use isthmus_engine::{Activity, Completion, Engine, EngineError, Request};
 
 /// Over when both parts are; its error is that of the first that has one.
 pub(super) struct Both {
@@ -10,6 +10,7 @@ pub(super) struct Both {
 }
 
 impl Both {
+    /// Of what goes in cells, and of messages.
     pub(super) fn new(parts: [Request; 2]) -> Self {
         Self {
             parts: parts.map(Some),
@@ -20,11 +21,14 @@ impl Both {
 
 impl Activity<Engine> for Both {
     fn advance(&mut self, engine: &mut Engine) -> Option<Completion> {
-        for part in &mut self.parts {
-            let Some(over) = part.and_then(|request| engine.core.take(request)) else {
+        for at in 0..self.parts.len() {
+            let Some(over) = self.parts[at].and_then(|request| engine.core.take(request)) else {
                 continue;
             };
-            *part = None;
+            self.parts[at] = None;
+            if let (0, Some(messages), Some(error)) = (at, self.parts[1], &over.error) {
+                end_beside(engine, messages, error);
+            }
             if self.completion.error.is_none() {
                 self.completion.error = over.error;
             }
@@ -33,5 +37,17 @@ impl Activity<Engine> for Both {
             .iter()
             .all(Option::is_none)
             .then(|| std::mem::take(&mut self.completion))
+    }
+}
+
+/// Whether messages follow after cells: where there was no error but that of a block of another length.
+pub(super) fn go_on_after(error: Option<&EngineError>) -> bool {
+    error.is_none_or(|error| matches!(error, EngineError::Truncate { .. }))
+}
+
+/// Cells have failed: messages beside them, which others may not send or receive any more, end too.
+pub(super) fn end_beside(engine: &mut Engine, messages: Request, error: &EngineError) {
+    if !go_on_after(Some(error)) {
+        engine.give_up_plan(messages, error.clone());
     }
 }

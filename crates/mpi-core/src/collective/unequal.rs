@@ -8,12 +8,11 @@
 use std::sync::Arc;
 
 use isthmus_engine::{
-    Activity, Channel, Completion, Engine, EngineError, Operation as Counted, Pieces, Request, Unequal, Until,
-    Unwritten,
+    Activity, Channel, Completion, Engine, Operation as Counted, Pieces, Request, Unequal, Until, Unwritten,
 };
 use isthmus_schedule::{self as schedule, Blocks, Call, Operation, Recorded};
 
-use super::both::Both;
+use super::both::{Both, end_beside, go_on_after};
 use super::prepared::{Form, Performed};
 use crate::comm::Comm;
 use crate::error::{Error, Result};
@@ -190,11 +189,14 @@ impl Planned {
                 received?;
             }
         }
+        let received = long.map(|request| {
+            if let Err(error) = &done {
+                end_beside(&mut world.engine().lock(), request, error);
+            }
+            world.wait(request)
+        });
         done.map_err(|error| Error::from(&error))?;
-        match long {
-            Some(request) => world.wait(request).map(drop),
-            None => Ok(()),
-        }
+        received.map_or(Ok(()), |received| received.map(drop))
     }
 
     /// As operation number `sequence` of the communicator, in the memory of this channel: its request, if it is not
@@ -250,11 +252,6 @@ impl Planned {
         let mut engine = world.engine().lock();
         engine.start_plan(channel, operation, sequence, plan.plan(), self.binding.clone(), None)
     }
-}
-
-/// Whether messages follow after cells: where there was no error but that of a block of another length.
-fn go_on_after(error: Option<&EngineError>) -> bool {
-    error.is_none_or(|error| matches!(error, EngineError::Truncate { .. }))
 }
 
 /// An operation in cells that goes on, and behind it messages for blocks that could not be written.

@@ -150,7 +150,7 @@ fn expects_written<D: Data>(rows: &Rows<D>, slab: &Slab, of: u32) -> bool {
 }
 
 /// Whether blocks of so many bytes go in messages.
-fn is_sent<D: Data>(rows: &Rows<D>, slab: &Slab, bytes: u64) -> bool {
+pub(super) fn is_sent<D: Data>(rows: &Rows<D>, slab: &Slab, bytes: u64) -> bool {
     bytes > rows.slots.longest() && !rows.is_long(slab, bytes)
 }
 

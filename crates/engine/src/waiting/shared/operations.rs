@@ -101,7 +101,7 @@ impl GroupCall<'_> {
             let done = self.blocking(|engine| {
                 let slots = self.slots_for(engine, step, pieces)?;
                 Some(self.begin_in_memory(engine, |groups, core, pause| {
-                    groups.unequal(core, self.channel, step, Some(slots), pieces, pause)
+                    groups.unequal(core, self.channel, self.called(), step, Some(slots), pieces, pause)
                 }))
             });
             return done.map(|done| done.map(|()| None));
@@ -109,7 +109,7 @@ impl GroupCall<'_> {
         let mut guard = self.shared.lock();
         let slots = self.slots_for(&mut guard, step, pieces)?;
         Some(Ok(self.begun_in_memory(&mut guard, |groups, core| {
-            groups.unequal(core, self.channel, step, Some(slots), pieces, || false)
+            groups.unequal(core, self.channel, self.called(), step, Some(slots), pieces, || false)
         })))
     }
 
@@ -130,12 +130,12 @@ impl GroupCall<'_> {
         let slots = self.slots(&mut guard, step);
         if until == Until::Over {
             let done = self.in_memory(guard, |groups, core, pause| {
-                groups.unequal(core, channel, step, slots, data, pause)
+                groups.unequal(core, channel, self.called(), step, slots, data, pause)
             });
             return done.map(|()| None);
         }
         Ok(self.begun_in_memory(&mut guard, |groups, core| {
-            groups.unequal(core, channel, step, slots, data, || false)
+            groups.unequal(core, channel, self.called(), step, slots, data, || false)
         }))
     }
 
@@ -199,6 +199,9 @@ impl GroupCall<'_> {
         if is_over {
             self.tell_end(core);
         }
+        if begun.is_err() {
+            engine.see_to_strays();
+        }
         begun
     }
 
@@ -219,7 +222,12 @@ impl GroupCall<'_> {
             ),
             _ => self.tell_end(core),
         }
-        core.begun(begun)
+        let failed = begun.is_err();
+        let begun = core.begun(begun);
+        if failed {
+            engine.see_to_strays();
+        }
+        begun
     }
 
     /// [`GroupCall::short`] begun: its request, or nothing if it is over. `None`: not one for this way; nothing was
@@ -231,8 +239,7 @@ impl GroupCall<'_> {
         if self.channel.special.is_any() || core.state.tools().observes_plans() {
             return None;
         }
-        let called = (self.operation, self.sequence);
-        let begun = groups.short(core, self.channel, called, short, Whose::Program, || false)?;
+        let begun = groups.short(core, self.channel, self.called(), short, Whose::Program, || false)?;
         Some(core.begun(begun))
     }
 
@@ -280,14 +287,19 @@ impl GroupCall<'_> {
         let Engine { core, groups, .. } = engine;
         let began = Cell::new(None);
         let pause = self.shared.pause_together(core, &began);
-        let called = (self.operation, self.sequence);
-        let done = groups.short(core, self.channel, called, short, whose, pause)?;
+        let done = groups.short(core, self.channel, self.called(), short, whose, pause)?;
         let is_over = matches!(done, Ok(None));
         core.state.tools_mut().waited_together(began.get(), is_over);
         if is_over {
             self.tell_end(core);
         }
         Some(done)
+    }
+
+    /// Which operation it is, and its number.
+    #[inline]
+    fn called(&self) -> (Operation, u32) {
+        (self.operation, self.sequence)
     }
 
     /// Waits for what was begun and is not over; those who watch are told.
