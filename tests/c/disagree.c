@@ -8,7 +8,7 @@
 static int rank, size;
 static char data[1 << 20], more[1 << 20];
 
-enum { FIRST_SHORT = 8, SAME_WAY = 12, AHEAD = 14, FIRST_KEPT = 15, FIRST_MADE = 19, CASES = 27 };
+enum { FIRST_SHORT = 8, SAME_WAY = 12, AHEAD = 14, FIRST_KEPT = 15, FIRST_MADE = 19, PIECES = 27, CASES = 28 };
 
 static int unequal(int what, int odd, MPI_Comm comm)
 {
@@ -175,6 +175,10 @@ static void mismatch(int what, MPI_Comm world)
     case FIRST_MADE + 6:
     case FIRST_MADE + 7: /* The first rank is not held up when its part is to say something to all. */
         code = making(what - FIRST_MADE, odd, comm);
+        code = code ? code : MPI_Barrier(comm);
+        break;
+    case PIECES: /* Messages in pieces, of which the last one does not come. */
+        code = MPI_Scan(data, more, odd ? 8000 : 5000, MPI_INT, MPI_SUM, comm);
         code = code ? code : MPI_Barrier(comm);
         break;
     default: /* Short lengths that go different ways; what comes next is no part of it, and nobody waits for it for ever. */

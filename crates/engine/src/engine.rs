@@ -309,7 +309,9 @@ impl Engine {
             self.core.state.agreement_mut().asks(peer);
             control(&mut self.core, peer, header);
         }
+        self.groups.look_at_amounts(&mut self.core);
         self.work();
+        self.end_in_vain();
     }
 
     /// For a thread that waits for one message, which keeps the engine: looks where that comes from, and every so many

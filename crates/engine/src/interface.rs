@@ -290,10 +290,11 @@ impl Turns<'_> {
             .take_turn(self.core, self.channel, what, Taker::Program(None));
     }
 
-    /// The same for one that is waited for as this request.
-    pub fn take_with(self, what: What, request: Request) {
-        self.groups
-            .take_turn(self.core, self.channel, what, Taker::Program(Some(request)));
+    /// The same for one that is waited for as this request, with the bytes of which all members must say the same
+    /// number, if there are such.
+    pub fn take_with(self, what: What, request: Request, amount: Option<u64>) {
+        let taker = Taker::Program(Some((request, amount)));
+        self.groups.take_turn(self.core, self.channel, what, taker);
     }
 
     /// The same for one of the library's own, by which a communicator is made or a file opened.

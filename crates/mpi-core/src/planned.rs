@@ -157,7 +157,7 @@ impl Planned {
         if engine.turns(channel).taken() == before {
             match turn {
                 Turn::None => {}
-                Turn::Program => engine.turns(channel).take_with(call_operation, request),
+                Turn::Program => engine.turns(channel).take_with(call_operation, request, amount),
                 Turn::Library => engine.turns(channel).take_to_set_up(call_operation, request),
             }
         }

@@ -9,10 +9,11 @@
 use isthmus_schedule::Operation as What;
 use isthmus_transport::slabs::{CellSize, Claim, Disagreement, SharedSlabs, Slab};
 
+use crate::base::notes::Amount;
 use crate::base::requests::Owner;
 use crate::groups::cell_collective::LOOKS;
 use crate::groups::state::Groups;
-use crate::groups::words::{CALLED, MADE, NO_STEP, SETS_UP, in_words, in_words_of};
+use crate::groups::words::{CALLED, MADE, NO_STEP, SETS_UP, amount_of, in_words, in_words_of, takes_no_step};
 use crate::groups::{CellCollective, Cut, InVain, Phase, Taker, Turn};
 use crate::p2p::Core;
 use crate::{Channel, EngineError, Request};
@@ -77,13 +78,25 @@ fn is_out_of_step(found: &Disagreement, slabs: &dyn SharedSlabs, slab: &Slab, al
     let Some(&what) = What::ALL.get(usize::from(mine.what)) else {
         return true;
     };
-    if [mine, theirs].iter().any(|claim| claim.block == NO_STEP) {
-        return mine != theirs;
+    match [mine, theirs].map(takes_no_step) {
+        [false, false] => {}
+        [true, true] => return mine.what != theirs.what || mine.root != theirs.root,
+        _ => return true,
     }
     let [mine_cut, their_cut] = [mine, theirs].map(|claim| Cut::new(slabs, what, slab.members, claim.block, 1, all));
     // How long blocks are cut follows from their elements, which nobody notes.
     let is_known = !what.reduces() || mine_cut.size != CellSize::Long;
     mine.what != theirs.what || mine.root != theirs.root || mine_cut.rounds() != their_cut.rounds() || !is_known
+}
+
+/// Whether members take the same operation in messages with different amounts of data: who waits for more than there is
+/// may wait for ever.
+fn differs_in_amount(found: &Disagreement) -> bool {
+    let Disagreement::Other { claims, .. } = found else {
+        return false;
+    };
+    let [mine, theirs] = claims.each_ref().map(amount_of);
+    claims.iter().all(takes_no_step) && mine.differs(theirs)
 }
 
 #[inline]
@@ -110,11 +123,15 @@ impl Groups {
 
     /// An operation of the group takes its turn that needs no step together.
     pub(crate) fn take_turn(&mut self, core: &mut Core, channel: &Channel, what: What, taker: Taker) {
-        let (how, request) = match taker {
-            Taker::Program(request) => (CALLED, request),
-            Taker::Library(request) => (SETS_UP, Some(request)),
+        let (how, request, amount) = match taker {
+            Taker::Program(taken) => (
+                CALLED,
+                taken.map(|(request, _)| request),
+                taken.and_then(|(_, amount)| amount),
+            ),
+            Taker::Library(request) => (SETS_UP, Some(request), None),
         };
-        let turn = self.next_turn(core, channel, what, how);
+        let turn = self.next_turn(core, channel, what, (how, Amount::of(amount)));
         if let (Some((slab, step)), Some(request)) = (turn, request) {
             self.wait_for(core, request, slab, step);
         }
@@ -122,7 +139,7 @@ impl Groups {
 
     /// A persistent operation is made, which all members do in the same order; they may start it in any.
     pub(crate) fn take_turn_to_make(&mut self, core: &mut Core, channel: &Channel, what: What) {
-        self.next_turn(core, channel, what, MADE);
+        self.next_turn(core, channel, what, (MADE, Amount::default()));
     }
 
     /// A persistent operation is waited for as this request: in vain if the members have called something else before.
@@ -145,13 +162,19 @@ impl Groups {
         }
     }
 
-    fn next_turn(&mut self, core: &mut Core, channel: &Channel, what: What, how: u32) -> Option<(Slab, u64)> {
+    fn next_turn(
+        &mut self,
+        core: &mut Core,
+        channel: &Channel,
+        what: What,
+        (how, amount): (u32, Amount),
+    ) -> Option<(Slab, u64)> {
         let slab = slab(channel, channel.slab?);
         let step = self.begun(slab.number)?.begin_alone();
         let claim = Claim {
             what: what as u8,
             root: how,
-            block: NO_STEP,
+            block: NO_STEP - u64::from(amount.digest()),
         };
         self.slabs(core)?.note(&slab, step, claim);
         Some((slab, step))
@@ -161,6 +184,17 @@ impl Groups {
     /// process sleeps.
     #[cold]
     pub(crate) fn look_at_turns(&mut self, core: &mut Core, watches: bool) -> bool {
+        self.find_in_vain(core, watches, |_| false)
+    }
+
+    /// The same of those in which members have different amounts of data, when nothing has come for a while: what does
+    /// not wait in vain has an error that names the message.
+    #[cold]
+    pub(crate) fn look_at_amounts(&mut self, core: &mut Core) {
+        self.find_in_vain(core, false, differs_in_amount);
+    }
+
+    fn find_in_vain(&mut self, core: &mut Core, watches: bool, is_also: impl Fn(&Disagreement) -> bool) -> bool {
         self.turns.retain(|turn| is_under_way(core, turn.request));
         let Some(slabs) = self.slabs(core) else {
             return false;
@@ -172,7 +206,7 @@ impl Groups {
             let found = slabs.disagreements(&turn.slab, turn.step);
             let found = found
                 .iter()
-                .find(|found| is_out_of_step(found, slabs, &turn.slab, true));
+                .find(|found| is_out_of_step(found, slabs, &turn.slab, true) || is_also(found));
             if let Some(found) = found {
                 turn.ends = true;
                 self.in_vain.push(InVain {

@@ -161,8 +161,8 @@ pub(crate) struct Begin {
 /// Whose operation in messages takes a turn.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Taker {
-    /// The program's, if it is waited for as this request.
-    Program(Option<Request>),
+    /// The program's, if it is waited for as this request; bytes, if all members must say the same number.
+    Program(Option<(Request, Option<u64>)>),
     /// The library's own, by which it makes a communicator or opens a file.
     Library(Request),
 }

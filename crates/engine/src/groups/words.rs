@@ -5,11 +5,23 @@ use isthmus_schedule::Operation as What;
 use isthmus_transport::slabs::{Claim, Disagreement, ENLARGE};
 
 use crate::EngineError;
+use crate::base::notes::Amount;
 use crate::groups::CellCollective;
 
 /// Bytes of a block in the note of an operation that takes no step together: what has the same name and takes one
-/// does not go together with it.
+/// does not go together with it. Less than that by the digest of its [amount](Amount), if all members must say the
+/// same.
 pub(super) const NO_STEP: u64 = (1 << 33) - 1;
+
+/// Whether that is the note of an operation that takes no step together.
+pub(super) fn takes_no_step(claim: &Claim) -> bool {
+    claim.block > NO_STEP - (1 << 24)
+}
+
+/// The bytes of such an operation.
+pub(super) fn amount_of(claim: &Claim) -> Amount {
+    Amount::from_digest(NO_STEP.saturating_sub(claim.block) as u32)
+}
 
 /// What stands in the place of the root of such a note: the operation was called, made to be started later, or is the
 /// library's own.
@@ -37,17 +49,12 @@ pub(super) fn in_words(
             .get(usize::from(claim.what))
             .map_or("another operation", |what| what.name());
         match claim {
-            Claim {
-                block: NO_STEP,
-                root: MADE,
-                ..
-            } => format!("{name}_init"),
-            Claim {
-                block: NO_STEP,
-                root: SETS_UP,
-                ..
-            } => format!("a call that makes a communicator or opens a file ({name})"),
-            Claim { block: 0 | NO_STEP, .. } => name.to_owned(),
+            Claim { root: MADE, .. } if takes_no_step(claim) => format!("{name}_init"),
+            Claim { root: SETS_UP, .. } if takes_no_step(claim) => {
+                format!("a call that makes a communicator or opens a file ({name})")
+            }
+            Claim { block: 0, .. } => name.to_owned(),
+            _ if takes_no_step(claim) => name.to_owned(),
             Claim { block, root, .. } => {
                 let root = rank_of(*root);
                 format!("{name} of {block} bytes (root {root})")
@@ -62,11 +69,13 @@ pub(super) fn in_words(
         } => {
             let tense = if *step == now { "is" } else { "was" };
             let other = rank_of(*member);
-            let what = format!(
-                "rank {me} {tense} in {}, rank {other} was in {}",
-                told(mine),
-                told(theirs)
-            );
+            let (mine_told, theirs_told) = (told(mine), told(theirs));
+            let what = match mine_told == theirs_told {
+                true => {
+                    format!("rank {me} {tense} in {mine_told}, rank {other} was in it with another count or datatype")
+                }
+                false => format!("rank {me} {tense} in {mine_told}, rank {other} was in {theirs_told}"),
+            };
             (what, theirs.what == mine.what && theirs.root == mine.root)
         }
         // Whoever is heard of first ends the job, so what the user can do about it is in the errors of all.
