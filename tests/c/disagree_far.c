@@ -144,6 +144,46 @@ static void lengths(MPI_Comm world)
         }
 }
 
+/* The last rank gives the first one nothing where that expects something, or much where that expects nothing: who waits in vain hears that the
+   other one is through. The communicator stays usable. */
+static void blocks(MPI_Comm world)
+{
+    enum { WAYS = 4 };
+    MPI_Comm comms[WAYS];
+    MPI_Request requests[WAYS];
+    int gives[WAYS][MOST], takes[WAYS][MOST], starts[MOST], failed[WAYS], any[WAYS], sum;
+    for (int i = 0; i < WAYS; i++)
+        OK(MPI_Comm_dup(world, &comms[i]));
+    for (int i = 0; i < WAYS; i++) {
+        int expected = i % 2 ? 0 : 1, given = i % 2 ? LONG : 0;
+        for (int r = 0; r < MOST; r++) {
+            gives[i][r] = takes[i][r] = 0;
+            starts[r] = r * LONG;
+        }
+        if (rank == size - 1)
+            gives[i][0] = given;
+        if (rank == 0)
+            takes[i][size - 1] = expected;
+        if (i < 2)
+            OK(MPI_Ialltoallv(from, gives[i], starts, MPI_DOUBLE, into, takes[i], starts, MPI_DOUBLE, comms[i], &requests[i]));
+        else
+            OK(MPI_Igatherv(from, gives[i][0], MPI_DOUBLE, into, takes[i], starts, MPI_DOUBLE, 0, comms[i], &requests[i]));
+    }
+    for (int i = 0; i < WAYS; i++) {
+        int class;
+        OK(MPI_Error_class(MPI_Wait(&requests[i], MPI_STATUS_IGNORE), &class));
+        CHECK(class == MPI_SUCCESS || class == MPI_ERR_TRUNCATE);
+        failed[i] = class != MPI_SUCCESS;
+    }
+    OK(MPI_Allreduce(failed, any, WAYS, MPI_INT, MPI_SUM, world));
+    for (int i = 0; i < WAYS; i++) {
+        CHECK(any[i]);
+        OK(MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, comms[i]));
+        CHECK(sum == size * (size - 1) / 2);
+        OK(MPI_Comm_free(&comms[i]));
+    }
+}
+
 int main(int argc, char **argv)
 {
     MPI_Comm world, kept[KEPT], comms[CASES], half, apart;
@@ -183,6 +223,7 @@ int main(int argc, char **argv)
     OK(MPI_Comm_free(&apart));
 
     lengths(world);
+    blocks(world);
     for (int i = 0; i < CASES; i++)
         OK(MPI_Comm_free(&comms[i]));
     for (int i = 0; i < KEPT; i++)

@@ -20,7 +20,7 @@ use crate::groups::state::Groups;
 use crate::machine::{Machine, Port};
 use crate::machines::Machines;
 use crate::mismatch::Host;
-use crate::mismatch::asking::give_up;
+use crate::mismatch::asking::{answer_over, give_up, messages_of};
 use crate::p2p::Core;
 use crate::p2p::Inbound;
 use crate::p2p::State;
@@ -29,14 +29,14 @@ use crate::p2p::cancel::{ask_no_longer, let_go, set_aside};
 use crate::p2p::long::answer_request;
 use crate::p2p::loss::goes_on;
 use crate::p2p::queue::control;
-use crate::p2p::receive::start_receive;
+use crate::p2p::receive::{start_receive, waiting_of};
 use crate::p2p::revoke::end_messages;
 use crate::p2p::send::{flush, start_data};
 use crate::p2p::state::represent;
 use crate::partitioned::Partitioned;
 use crate::plans::{Hands, Plans};
 use crate::vendor::Vendor;
-use crate::{Channel, EngineError, Request};
+use crate::{Channel, EngineError, ReceiveBuffer, Request};
 
 /// Everything an engine is made of.
 pub struct Setup {
@@ -444,7 +444,13 @@ fn drop_strays(engine: &mut Engine, strays: &Strays) {
 /// Ends operations that others take for something else.
 #[cold]
 fn end_at_odds(engine: &mut Engine) {
+    answer_what_is_over(engine);
     while let Some(found) = engine.core.state.agreement_mut().next() {
+        if let Some(dropped) = found.is_over() {
+            let (plans, mut hands) = plans!(engine);
+            plans.is_over_at(&mut hands, &found, dropped);
+            continue;
+        }
         match engine.plans.at_odds(&engine.core.state, &found) {
             Some(Ok(at_odds)) => {
                 give_up(&mut engine.core.state, &found, at_odds.testimony());
@@ -454,6 +460,30 @@ fn end_at_odds(engine: &mut Engine) {
             }
             Some(Err(lie)) => engine.core.state.broken(found.peer(), lie),
             None => {}
+        }
+    }
+}
+
+/// Those who ask for operations that are over here are told so. What they have sent for those, and nobody expects, is
+/// dropped: else they would wait for its receiver.
+#[cold]
+fn answer_what_is_over(engine: &mut Engine) {
+    let plans = &engine.plans;
+    let settled = engine
+        .core
+        .state
+        .agreement_mut()
+        .take_settled(|which| !plans.runs(which));
+    for question in settled {
+        let unexpected = messages_of(&engine.core.state, question.which())
+            .map(|(context, tag)| waiting_of(&engine.core, question.peer(), context, tag))
+            .unwrap_or_default();
+        answer_over(&mut engine.core.state, &question, !unexpected.is_empty());
+        for pattern in unexpected {
+            let nothing = Inbound::from(question.peer(), pattern, ReceiveBuffer::EMPTY);
+            let index = start_receive(&mut engine.core, nothing);
+            let request = engine.core.state.requests().name(index);
+            engine.core.release(request);
         }
     }
 }

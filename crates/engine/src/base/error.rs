@@ -21,6 +21,11 @@ pub enum EngineError {
         /// Bytes that fit.
         buffer: u64,
     },
+    /// The user's mistake: a member takes nothing where this process gives it something (MPI_ERR_TRUNCATE).
+    Untaken {
+        /// Its rank in the communicator.
+        member: u32,
+    },
     /// Data that cannot be converted between the representations of the two machines (MPI_ERR_TYPE, MPI_ERR_TRUNCATE).
     /// All other elements were delivered.
     Conversion {
@@ -120,7 +125,7 @@ impl EngineError {
     pub(crate) fn is_fatal(&self) -> bool {
         !matches!(
             self,
-            Self::Truncate { .. } | Self::Conversion { .. } | Self::NotPacked { .. }
+            Self::Truncate { .. } | Self::Untaken { .. } | Self::Conversion { .. } | Self::NotPacked { .. }
         )
     }
 }
@@ -161,6 +166,10 @@ impl fmt::Display for EngineError {
                 f,
                 "message of {message} bytes from rank {source} with tag {tag} was truncated: the receive buffer has room for \
                  {buffer} bytes; give the receive a larger count, or find the size with MPI_Probe first"
+            ),
+            Self::Untaken { member } => write!(
+                f,
+                "rank {member} takes no data where this process gives it some; give the same count and datatype at all processes"
             ),
             Self::Conversion { source, tag, what } if *tag >= 0 => {
                 write!(f, "message from rank {source} with tag {tag}: {what}")

@@ -174,6 +174,13 @@ impl Notes {
         made.filter(|made| made.number == number).map(|made| made.call)
     }
 
+    /// Whether that was the call that made a persistent operation, as far as this process remembers it.
+    pub(crate) fn is_made_by(&self, call: u32) -> bool {
+        let last = self.lock();
+        let made = last.as_ref().map_or(&[][..], |last| &last.made);
+        made.iter().any(|made| made.number >= PERSISTENT && made.call == call)
+    }
+
     /// It ends with an error that others are to hear of.
     pub(crate) fn gives_up(&self, sequence: u32, why: Odd) {
         let mut last = self.lock();

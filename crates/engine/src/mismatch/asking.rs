@@ -8,7 +8,7 @@ use isthmus_wire::frame::{Header, Kind, protocol};
 use crate::base::channel::Channel;
 use crate::base::counters::Operation;
 use crate::base::error::EngineError;
-use crate::base::notes::{Amount, Made, Odd};
+use crate::base::notes::{Amount, Made, Odd, tag_of};
 use crate::mismatch::{Found, Host, Question, Testimony, Which, Why};
 
 /// Lowest byte of the upper half of a frame's token: what it says of the operation whose number is in the lower half.
@@ -16,6 +16,7 @@ use crate::mismatch::{Found, Host, Question, Testimony, Which, Why};
 const ASKS: u32 = 0;
 const OTHER: u32 = 1;
 const GAVE_UP: u32 = 2;
+const OVER: u32 = 3;
 /// Of an odd one, in place of the name of an operation: it has given up, that is all.
 const NOTHING: i32 = 0;
 /// In place of a rank: this process itself has found that it cannot go on.
@@ -77,6 +78,9 @@ pub(crate) fn heard(host: &mut impl Host, peer: Peer, world: u32, header: &Heade
         ASKS => return compare(host, question),
         OTHER => Why::Other(header.tag),
         GAVE_UP => Why::GaveUp(Odd::new(header.source, header.tag).with(question.amount != Amount::default())),
+        OVER => Why::Over {
+            dropped: question.amount != Amount::default(),
+        },
         _ => return host.broken(peer, "something else than a question or an answer about an operation"),
     };
     if !host.agreement_mut().answered(peer) {
@@ -145,6 +149,21 @@ pub(crate) fn cannot_go_on(host: &mut impl Host, which: Which) {
     }
 }
 
+/// The peer that has asked hears that the operation is over here. `dropped`: with a message of it that nobody expects.
+#[cold]
+pub(crate) fn answer_over(host: &mut impl Host, question: &Question, dropped: bool) {
+    let amount = Amount::from_digest(u32::from(dropped));
+    host.reply(question.peer, plain(question.which, OVER, question.code, amount));
+}
+
+/// Upper half of the tags of messages of that operation, and their context.
+#[cold]
+pub(crate) fn messages_of(host: &impl Host, which: Which) -> Option<(Context, i32)> {
+    let operation = host.agreement().note(which)?.operation();
+    let tag = tag_of(which.sequence, host.tools().apart(operation));
+    Some((which.context.with(1), tag))
+}
+
 /// This process ends the operation: those who wait with it are told, but for the one it heard that from.
 #[cold]
 pub(crate) fn give_up(host: &mut impl Host, found: &Found, testimony: Testimony) {
@@ -178,6 +197,7 @@ pub(crate) fn known_of(channel: &Channel, asked: &[u32], found: &Found) -> Optio
             return Some(Ok(Testimony::FirstHand(Odd::new(teller, code))));
         }
         Why::GaveUp(odd) => odd,
+        Why::Over { .. } => return None,
     };
     if !asked.contains(&teller) {
         return None;

@@ -9,7 +9,12 @@
 //!    <--- GAVE_UP (7, rank 3, barrier) ----  its 7th was the same and has ended with an error, since rank 3 has called
 //!                                            a barrier: whoever is heard of first ends the job, and can say why
 //!    <--- GAVE_UP (7, rank 3, nothing) ----  the same, but it has only heard from rank 3 that that has given up
+//!    <--- OVER (7) ------------------------  its 7th was the same and is over: it sends nothing more, and receives
+//!                                            nothing; what waited there for a receive was dropped
 //! ```
+//! What is over may be so because the counts of the two do not fit. Who waits for a message that has not come then does
+//! not wait any longer, and has an error.
+//!
 //! Whoever answers was asked, else it breaks the rules. What one says of a third member is told as its word, and not
 //! passed on as one's own: a member that lies is named itself.
 //!
@@ -57,6 +62,10 @@ impl Which {
     pub(crate) fn new(context: Context, sequence: u32) -> Self {
         Self { context, sequence }
     }
+
+    fn is_persistent(self) -> bool {
+        self.sequence >= PERSISTENT
+    }
 }
 
 /// What a peer that waits takes an operation for.
@@ -67,6 +76,16 @@ pub(crate) struct Question {
     /// Stands for its name.
     code: i32,
     amount: Amount,
+}
+
+impl Question {
+    pub(crate) fn peer(&self) -> Peer {
+        self.peer
+    }
+
+    pub(crate) fn which(&self) -> Which {
+        self.which
+    }
 }
 
 /// A peer that does not take part in an operation.
@@ -85,6 +104,14 @@ impl Found {
     pub(crate) fn which(&self) -> Which {
         self.which
     }
+
+    /// Whether the operation is over there; if so, whether a message of this process was dropped.
+    pub(crate) fn is_over(&self) -> Option<bool> {
+        match self.why {
+            Why::Over { dropped } => Some(dropped),
+            _ => None,
+        }
+    }
 }
 
 /// Why a peer does not take part.
@@ -94,6 +121,11 @@ enum Why {
     Other(i32),
     /// It was asked, and says that it has given up because of a third one.
     GaveUp(Odd),
+    /// It was asked, and says that this is over there.
+    Over {
+        /// It has dropped a message of this process that it does not expect.
+        dropped: bool,
+    },
 }
 
 /// What this process knows of the member that does not take part.
@@ -133,6 +165,8 @@ pub(crate) struct Agreement {
     /// Communicators from which on those that are gone are looked for.
     room: usize,
     questions: VecDeque<Question>,
+    /// Some of them may be about operations that are over.
+    unsettled: bool,
     found: VecDeque<Found>,
     /// How many questions of this process each peer has not answered. Most never are: the operations end.
     unanswered: FxHashMap<Peer, u32>,
@@ -163,7 +197,7 @@ impl Agreement {
 
     /// The call that made a persistent operation, as far as this process remembers it.
     pub(crate) fn call_of(&self, which: Which) -> Option<Which> {
-        if which.sequence < PERSISTENT {
+        if !which.is_persistent() {
             return None;
         }
         let notes = self.notes.get(&which.context)?.upgrade()?;
@@ -181,11 +215,36 @@ impl Agreement {
     /// It has ended: nobody waits for it here any more.
     #[inline]
     pub(crate) fn ends(&mut self, which: Which) {
-        if !self.questions.is_empty() {
+        if self.questions.is_empty() {
+            return;
+        }
+        self.unsettled = true;
+        // A persistent one may be started again, at a member that has come further before it is here.
+        if which.is_persistent() {
             let call = self.call_of(which);
             self.questions
                 .retain(|question| question.which != which && Some(question.which) != call);
         }
+    }
+
+    /// Questions about operations that this process has begun, and that `is_over` says to be over.
+    #[cold]
+    pub(crate) fn take_settled(&mut self, is_over: impl Fn(Which) -> bool) -> Vec<Question> {
+        self.unsettled = false;
+        let all = std::mem::take(&mut self.questions);
+        let is_settled = |question: &Question| {
+            let which = question.which;
+            !which.is_persistent() && self.is_called(which) && is_over(which)
+        };
+        let (settled, kept): (Vec<_>, Vec<_>) = all.into_iter().partition(is_settled);
+        self.questions = kept.into();
+        settled
+    }
+
+    /// Whether this process has called the operation, and not only made it.
+    fn is_called(&self, which: Which) -> bool {
+        let notes = self.notes.get(&which.context).and_then(Weak::upgrade);
+        notes.is_some_and(|notes| notes.find(which.sequence).is_some() && !notes.is_made_by(which.sequence))
     }
 
     /// What this process takes the operation for, as far as it remembers it.
@@ -229,6 +288,7 @@ impl Agreement {
             oldest.and_then(|at| self.questions.remove(at));
         }
         self.questions.push_back(question);
+        self.unsettled = true;
         if self.questions.len() > MOST {
             self.questions.pop_front();
         }
@@ -241,10 +301,10 @@ impl Agreement {
         }
     }
 
-    /// Whether something was found that [`Agreement::next`] gives.
+    /// Whether something was found that [`Agreement::next`] gives, or a question may have an answer now.
     #[inline]
     pub(crate) fn has_found(&self) -> bool {
-        !self.found.is_empty()
+        !self.found.is_empty() || self.unsettled
     }
 
     pub(crate) fn next(&mut self) -> Option<Found> {

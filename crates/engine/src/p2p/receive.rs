@@ -30,6 +30,29 @@ impl Inbound {
     }
 }
 
+/// What would receive the messages of a peer that wait here in a context, with tags whose upper half is this.
+#[cold]
+pub(crate) fn waiting_of(core: &Core, peer: Peer, context: Context, tag: i32) -> Vec<Pattern> {
+    let mut found: Vec<Pattern> = Vec::new();
+    let pattern = |envelope: &Envelope| Pattern {
+        context: envelope.context,
+        source: Some(envelope.source),
+        tag: Some(envelope.tag),
+    };
+    loop {
+        let next = core.state.matcher.search(|envelope, message| {
+            message.peer == peer
+                && envelope.context == context
+                && envelope.tag >> 16 == tag >> 16
+                && !found.contains(&pattern(envelope))
+        });
+        match next.and_then(|waiting| core.state.matcher.look(waiting)) {
+            Some((envelope, _)) => found.push(pattern(envelope)),
+            None => return found,
+        }
+    }
+}
+
 /// Starts a receive; `None` as source or tag: any.
 #[inline]
 pub(crate) fn irecv(

@@ -535,7 +535,7 @@ pub(crate) fn abandon(core: &mut Core, index: u32) -> bool {
 }
 
 /// Ends a request of which nobody will be told.
-fn forget(core: &mut Core, index: u32) {
+pub(crate) fn forget(core: &mut Core, index: u32) {
     let slot = core.state.requests.slot_mut(index);
     slot.belongs_to(NONE, 0);
     slot.detach();

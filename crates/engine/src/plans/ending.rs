@@ -5,11 +5,12 @@ use isthmus_protocol::matching::Context;
 use isthmus_transport::Peer;
 
 use crate::base::requests::Owner;
-use crate::mismatch::Which;
 use crate::mismatch::asking::cannot_go_on;
+use crate::mismatch::{Found, Which};
 use crate::p2p::State;
 use crate::p2p::cancel::is_asked_back;
-use crate::p2p::send::abandon;
+use crate::p2p::send::{abandon, forget};
+use crate::p2p::state::withdraw;
 use crate::plans::execution::Execution;
 use crate::plans::{Hands, Plans};
 use crate::{EngineError, Request};
@@ -42,6 +43,55 @@ impl Plans {
             Self::note_short(with, index, &execution, step, 0);
             if abandon(with.core, request) {
                 execution.stopped(step);
+            }
+        }
+        self.run(with, index, execution);
+    }
+
+    /// Whether one of that operation runs.
+    #[cold]
+    pub(crate) fn runs(&self, which: Which) -> bool {
+        self.running.iter().flatten().any(|e| e.which() == which)
+    }
+
+    /// A member for which this process waits has ended the operation: it sends nothing more than has come, and has
+    /// `dropped` a message of this process that it did not expect. What is on its way comes.
+    #[cold]
+    pub(crate) fn is_over_at(&mut self, with: &mut Hands<'_>, found: &Found, dropped: bool) {
+        let is_it =
+            |e: &Option<Box<Execution>>| e.as_deref().is_some_and(|e| e.which() == found.which() && !e.aborted());
+        let Some(index) = self.running.iter().position(is_it) else {
+            return;
+        };
+        let index = index as u32;
+        let Some(mut execution) = self.take(index) else { return };
+        if let Some(member) = execution.has_answered(found.peer()) {
+            if dropped {
+                let completion = with.core.state.requests_mut().slot_mut(index).completion_mut();
+                completion.goes_wrong(EngineError::Untaken { member });
+            }
+            for (step, request) in execution.waits_for(member) {
+                if !withdraw(&mut with.core.state, request) {
+                    continue;
+                }
+                forget(with.core, request);
+                match execution.lacks(step, 0) {
+                    Some(error) => {
+                        let completion = with.core.state.requests_mut().slot_mut(index).completion_mut();
+                        completion.goes_wrong(error);
+                        execution.stopped(step);
+                    }
+                    // What is handed on has no length that this process knows.
+                    None => {
+                        execution.stopped(step);
+                        let what = format!("rank {member} has given less than this process waits for");
+                        let error = EngineError::Disagreement {
+                            what: what.into(),
+                            lengths: true,
+                        };
+                        Self::note_end(with, index, &execution, error);
+                    }
+                }
             }
         }
         self.run(with, index, execution);

@@ -7,6 +7,7 @@ use std::fmt;
 use isthmus_datatype::raw::OwnMemory;
 use isthmus_datatype::{Basic, Datatype};
 use isthmus_schedule::step::{Action, Buffer, Plan, Slice, Step, Together, WINDOW};
+use isthmus_transport::Peer;
 
 use crate::base::binding::Sides;
 use crate::base::binding::{Binding, BoundBuffer, Next, Unit};
@@ -464,11 +465,26 @@ impl Execution {
     #[cold]
     pub(super) fn expects_nothing_of(&mut self, member: u32) -> Vec<(u32, u32)> {
         self.silent.push(member);
-        let waits = |state: &StepState| {
-            matches!(state.action, Action::Receive { from, .. } if from == member) && state.request != NONE
+        self.waits_for(member)
+    }
+
+    /// Steps that receive of a member, with their requests.
+    #[cold]
+    pub(super) fn waits_for(&self, member: u32) -> Vec<(u32, u32)> {
+        let receives = |state: &StepState| match state.action {
+            Action::Receive { from, .. } | Action::Forward { from, .. } => from == member && state.request != NONE,
+            _ => false,
         };
-        let waiting = self.window.iter().zip(self.base..).filter(|(state, _)| waits(state));
+        let waiting = self.window.iter().zip(self.base..).filter(|(state, _)| receives(state));
         waiting.map(|(state, step)| (step, state.request)).collect()
+    }
+
+    /// A peer that was asked has answered, and may be asked again; its rank. `None`: it was not asked.
+    #[cold]
+    pub(super) fn has_answered(&mut self, peer: Peer) -> Option<u32> {
+        let members = &self.channel.members;
+        let at = self.asked.iter().position(|&rank| members.names(rank, peer))?;
+        Some(self.asked.swap_remove(at))
     }
 
     /// Whether nothing comes of a member.

@@ -91,7 +91,7 @@ impl From<&EngineError> for Error {
         let class = match error {
             EngineError::Conversion { what, .. } => conversion_class(what),
             EngineError::NotPacked { .. } => abi::MPI_ERR_TYPE,
-            EngineError::Truncate { .. } => abi::MPI_ERR_TRUNCATE,
+            EngineError::Truncate { .. } | EngineError::Untaken { .. } => abi::MPI_ERR_TRUNCATE,
             EngineError::Disagreement { lengths: true, .. } => abi::MPI_ERR_TRUNCATE,
             EngineError::PeerLost { goes_on: true, .. } => abi::MPIX_ERR_PROC_FAILED,
             EngineError::Pending { .. } => abi::MPIX_ERR_PROC_FAILED_PENDING,
