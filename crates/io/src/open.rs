@@ -154,8 +154,8 @@ impl Wish {
     }
 
     /// The class of an error, what must be equal everywhere, the name, which may differ if it leads to the same file,
-    /// and who is to open it.
-    fn words(&self) -> [u64; 6] {
+    /// who is to open it, and the last part of the name, which may not differ where nobody sees what it leads to.
+    fn words(&self) -> [u64; 7] {
         let class = self.checked.as_ref().err().map_or(0, |error| error.class as u64);
         let scope = u64::from(self.scope == Scope::Site);
         let before = self.before.map_or(0, |rank| u64::from(rank) + 1);
@@ -167,6 +167,7 @@ impl Wish {
             before,
             digest(&self.sent),
             named,
+            last_part(&self.sent),
         ]
     }
 
@@ -213,8 +214,9 @@ struct Wanted {
     open: Open,
     opener: Opener,
     path: Shown,
-    /// Whether the opener's name is this one.
+    /// Whether the opener's name is this one, and whether at least its last part is.
     alike: bool,
+    ends_alike: bool,
     spans_kernels: bool,
     /// Whether it is opened by processes of several sites, or jobs.
     spans_sites: bool,
@@ -290,7 +292,7 @@ impl Wanted {
         let says = match is_same {
             true if serves => REACHES,
             true => REACHES_ALONE,
-            false if is_near && !self.alike => HAS_ANOTHER,
+            false if is_near && !self.alike || !self.ends_alike => HAS_ANOTHER,
             false if site != own => IS_OUTSIDE,
             false => IS_FAR,
         };
@@ -365,10 +367,20 @@ fn digest(path: &FilePath) -> u64 {
     })
 }
 
-/// Whether the opener, if it is one of those who say something, says that name. `said`: by rank, [`Wish::words`].
-fn is_alike(said: &[Vec<u8>], comm: &Comm, opener: Option<Peer>, name: u64) -> bool {
+/// The same of what follows the last slash: directories are called otherwise at other sites, a file is not.
+fn last_part(path: &FilePath) -> u64 {
+    let bytes = path.bytes.rsplit(|byte| *byte == b'/').find(|part| !part.is_empty());
+    digest(&FilePath {
+        below_home: false,
+        bytes: bytes.unwrap_or_default().to_vec(),
+    })
+}
+
+/// Whether the opener, if it is one of those who say something, says that word of a name. `said`: by rank,
+/// [`Wish::words`].
+fn is_alike(said: &[Vec<u8>], comm: &Comm, opener: Option<Peer>, at: usize, name: u64) -> bool {
     let rank = comm.group().members().iter().position(|member| Some(*member) == opener);
-    let theirs = rank.and_then(|rank| said.get(rank)?.get(4 * 8..));
+    let theirs = rank.and_then(|rank| said.get(rank)?.get(8 * at..));
     theirs.is_none_or(|theirs| crate::group::word(theirs) == name)
 }
 
@@ -441,7 +453,9 @@ fn opened(
     let unnamed = before.map_or(Opener::Member(0), |before| Opener::again(&all, &comm, before));
     let opener = wish.named.unwrap_or(unnamed);
     all_at_one_site(&heard.said, opener, unnamed, whole.rank())?;
-    let alike = is_alike(&heard.said, &whole, opener.peer(&all, &comm), digest(&wish.sent));
+    let peer = opener.peer(&all, &comm);
+    let alike = is_alike(&heard.said, &whole, peer, 4, digest(&wish.sent));
+    let ends_alike = is_alike(&heard.said, &whole, peer, 6, last_part(&wish.sent));
     let path = wish.path;
     let kept = (one && plain).then(|| wish.sent.bytes.clone());
     let wanted = Wanted {
@@ -456,6 +470,7 @@ fn opened(
         opener,
         path: path.clone(),
         alike,
+        ends_alike,
         spans_kernels: spans_nodes(&all, &comm),
         spans_sites: spans_sites(&all, &comm),
         comm: comm.clone(),
