@@ -120,7 +120,12 @@ impl Persistent {
                 let call = world.engine().group(channel, operation, self.sequence);
                 Ok(call.start_together(step, &planned.binding))
             }
-            Meets::Cells(cells) => planned.start_in_cells(world, channel, self.sequence, cells).map(Some),
+            Meets::Cells(cells) => {
+                let turns = Some(acting(&self.comm).channel());
+                planned
+                    .start_in_cells(world, channel, self.sequence, cells, turns)
+                    .map(Some)
+            }
         }
     }
 }

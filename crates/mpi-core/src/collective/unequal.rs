@@ -200,13 +200,15 @@ impl Planned {
     }
 
     /// As operation number `sequence` of the communicator, in the memory of this channel: its request, if it is not
-    /// over.
+    /// over. `turns`: of a persistent operation, where the members take turns; its messages alone do not tell that it
+    /// waits in vain.
     pub(super) fn start_in_cells(
         &self,
         world: &World,
         channel: &Channel,
         sequence: u32,
         cells: &InCells,
+        turns: Option<&Channel>,
     ) -> Result<Option<Request>> {
         if cells.passes {
             return Ok(pass(world, channel, sequence, cells.step).flatten());
@@ -218,6 +220,9 @@ impl Planned {
         let unwritten = cells.written.map(|_| Arc::default());
         let begun = call.unequal_bound(cells.step, &self.binding, unwritten.as_ref(), Until::Begun);
         let begun = begun.map_err(|error| Error::from(&error))?;
+        if let (Some(first), Some(turns)) = (begun, turns) {
+            world.engine().lock().turns(turns).watch(first);
+        }
         let cells = match (begun, cells.written.zip(unwritten)) {
             (Some(first), Some((written, unwritten))) => {
                 let rest = Rest {

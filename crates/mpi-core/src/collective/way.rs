@@ -104,7 +104,7 @@ impl Planned {
             },
             Execution::Cells(cells) => {
                 let acting = acting(comm);
-                self.start_in_cells(world, acting.channel(), acting.next_sequence(), &cells)
+                self.start_in_cells(world, acting.channel(), acting.next_sequence(), &cells, None)
             }
             Execution::Vendor(native) => Ok(Some(self.start_there(world, comm, *native))),
             Execution::Plan(_) => self.start_plan(world, comm).map(Some),
