@@ -200,6 +200,24 @@ fn agree(world: &World, comm: &Comm, root: u32, new: Option<&Blueprint>) -> Resu
     Ok(Taken::told(world, &words, new))
 }
 
+/// As [`agree`]; in the same exchange the others hear what `root` has said, `mine` there.
+fn agree_and_compare(
+    world: &World,
+    comm: &Comm,
+    root: u32,
+    new: Option<&Blueprint>,
+    mine: u64,
+) -> Result<(Taken, u64)> {
+    let everybody = comm.everybody();
+    let own = (everybody.rank() == root).then(|| Taken::take(world, comm, new));
+    let mut words = own.as_ref().map_or([0; Taken::BYTES], Taken::words).to_vec();
+    words.extend(mine.to_le_bytes());
+    let words = internal::broadcast(world, everybody, root, &words)?;
+    let (taken, said) = words.split_at(Taken::BYTES);
+    let said = said.first_chunk().map_or(0, |said| u64::from_le_bytes(*said));
+    Ok((own.unwrap_or_else(|| Taken::told(world, taken, new)), said))
+}
+
 /// MPI_Comm_dup and MPI_Comm_dup_with_info without attributes; collective.
 pub fn duplicate(world: &World, comm: &Comm, hints: Info) -> Result<Arc<Comm>> {
     let copy = copy(world, comm, hints)?;
@@ -273,7 +291,15 @@ pub fn create(world: &World, comm: &Comm, group: &Group) -> Result<Option<Arc<Co
         .unwrap_or(0);
     let color = if comm.remote().is_some() { 0 } else { first as i32 };
     let rank = group.rank_of(world.me());
-    split(world, comm, rank.map(|_| color), rank.unwrap_or(0) as i32)
+    let made = split(world, comm, rank.map(|_| color), rank.unwrap_or(0) as i32)?;
+    if made.as_ref().is_some_and(|made| made.group() != group) {
+        fail!(
+            abi::MPI_ERR_NOT_SAME,
+            "the group must be the same on all its processes, but some of them gave another one than rank {}",
+            comm.rank()
+        );
+    }
+    Ok(made)
 }
 
 fn check_subgroup(comm: &Comm, group: &Group) -> Result<()> {
@@ -384,6 +410,21 @@ fn chosen(comm: &Comm, color: i32, wishes: &[SplitWish]) -> Option<Chosen> {
     })
 }
 
+/// Arguments of a call that makes a communicator which must be the same on all processes.
+pub(crate) struct Alike<'a> {
+    /// For people.
+    pub(crate) what: &'static str,
+    pub(crate) words: &'a [u64],
+}
+
+/// Others have another one. (Fowler, Noll, Vo: FNV-1a.)
+fn topology_digest(said: &Alike<'_>) -> u64 {
+    let bytes = said.words.iter().flat_map(|word| word.to_le_bytes());
+    bytes.fold(0xcbf2_9ce4_8422_2325, |digest, byte| {
+        (digest ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
 /// A communicator of these ranks of this one, in this order, with a topology; collective. `None` for the others.
 pub(crate) fn with_topology(
     world: &World,
@@ -391,13 +432,29 @@ pub(crate) fn with_topology(
     ranks: &[u32],
     topology: Topology,
     hints: Info,
+    said: Alike<'_>,
 ) -> Result<Option<Arc<Comm>>> {
     let Some(&root) = ranks.first() else { return Ok(None) };
     let blueprint = Blueprint::from(world, comm, comm.group().pick(ranks));
     let topology = Some(topology);
     let blueprint = blueprint.map(|b| Blueprint { topology, hints, ..b });
-    let taken = agree(world, comm, root, blueprint.as_ref())?;
-    blueprint.map(|b| b.build_and_hear(world, taken)).transpose()
+    let mine = topology_digest(&said) << u32::BITS | ranks.len() as u64;
+    let (taken, theirs) = agree_and_compare(world, comm, root, blueprint.as_ref(), mine)?;
+    // Who differs takes part all the same, for the others wait for it: as far as their communicator has as many members.
+    let build = |b: Blueprint| b.build_and_hear(world, taken);
+    let made = blueprint
+        .filter(|_| theirs as u32 == mine as u32)
+        .map(build)
+        .transpose()?;
+    if theirs != mine {
+        fail!(
+            abi::MPI_ERR_NOT_SAME,
+            "the {} must be the same on all processes, but rank {root} gave others than rank {}",
+            said.what,
+            comm.rank()
+        );
+    }
+    Ok(made)
 }
 
 /// MPI_Comm_create_group: only the members of the group call. `None` for a process outside.

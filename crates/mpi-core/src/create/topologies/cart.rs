@@ -7,7 +7,7 @@ use isthmus_abi::constants as abi;
 
 use super::placement;
 use crate::comm::Comm;
-use crate::create;
+use crate::create::{self, Alike};
 use crate::error::Result;
 use crate::fail;
 use crate::info::Info;
@@ -33,7 +33,14 @@ fn order(world: &World, comm: &Comm, cart: &Cart, reorder: bool) -> Vec<u32> {
 /// MPI_Cart_create; collective. `None` for processes outside the grid.
 pub fn cart_create(world: &World, comm: &Comm, cart: Cart, reorder: bool) -> Result<Option<Arc<Comm>>> {
     let order = order(world, comm, &cart, reorder);
-    create::with_topology(world, comm, &order, Topology::Cart(Arc::new(cart)), Info::default())
+    let shape = cart.dims().iter().zip(cart.periods());
+    let words: Vec<u64> = shape.flat_map(|(&dim, &wraps)| [dim.into(), wraps.into()]).collect();
+    let said = Alike {
+        what: "dimensions and periods of the grid",
+        words: &words,
+    };
+    let topology = Topology::Cart(Arc::new(cart));
+    create::with_topology(world, comm, &order, topology, Info::default(), said)
 }
 
 /// MPI_Cart_map: the rank that this process would have with `reorder`.

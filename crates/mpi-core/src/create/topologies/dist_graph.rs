@@ -7,7 +7,7 @@ use isthmus_abi::constants as abi;
 
 use super::placement;
 use crate::comm::{Comm, asks_for_placement};
-use crate::create;
+use crate::create::{self, Alike};
 use crate::error::Result;
 use crate::fail;
 use crate::info::Info;
@@ -134,7 +134,12 @@ fn order<'a>(world: &World, comm: &Comm, edges: impl Iterator<Item = &'a Given>)
 
 fn with_dist_graph(world: &World, comm: &Comm, order: &[u32], graph: DistGraph, hints: &Info) -> Result<Arc<Comm>> {
     let topology = Topology::DistGraph(Arc::new(graph));
-    match create::with_topology(world, comm, order, topology, crate::comm::kept(hints))? {
+    // What must be alike are hints only.
+    let said = Alike {
+        what: "hints",
+        words: &[],
+    };
+    match create::with_topology(world, comm, order, topology, crate::comm::kept(hints), said)? {
         Some(comm) => Ok(comm),
         None => fail!(abi::MPI_ERR_INTERN, "a process has no place in its own graph"),
     }
