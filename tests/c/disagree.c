@@ -21,6 +21,11 @@ static int unequal(int what, int odd, MPI_Comm comm)
     return MPI_Wait(&request, MPI_STATUS_IGNORE);
 }
 
+static int pieces(int odd, MPI_Comm comm)
+{
+    return MPI_Scan(data, more, odd ? 8000 : 5000, MPI_INT, MPI_SUM, comm);
+}
+
 /* A persistent operation, once. */
 static int started(MPI_Request request)
 {
@@ -149,8 +154,9 @@ static void mismatch(int what, MPI_Comm world)
         for (int i = 0; i < 3 && code == MPI_SUCCESS; i++)
             code = MPI_Bcast(data, odd ? 200000 : 40000, MPI_BYTE, 0, comm);
         break;
-    case 7: /* Other roots. */
-        code = MPI_Bcast(data, 1 << 16, MPI_BYTE, odd ? 0 : size - 1, comm);
+    case 7: /* Other roots; or messages in pieces, of which the last one does not come. */
+    case PIECES:
+        code = what == PIECES ? pieces(odd, comm) : MPI_Bcast(data, 1 << 16, MPI_BYTE, odd ? 0 : size - 1, comm);
         code = code ? code : MPI_Barrier(comm);
         break;
     case AHEAD: /* The root is as far ahead as it gets, and waits, when the others come. */
@@ -175,10 +181,6 @@ static void mismatch(int what, MPI_Comm world)
     case FIRST_MADE + 6:
     case FIRST_MADE + 7: /* The first rank is not held up when its part is to say something to all. */
         code = making(what - FIRST_MADE, odd, comm);
-        code = code ? code : MPI_Barrier(comm);
-        break;
-    case PIECES: /* Messages in pieces, of which the last one does not come. */
-        code = MPI_Scan(data, more, odd ? 8000 : 5000, MPI_INT, MPI_SUM, comm);
         code = code ? code : MPI_Barrier(comm);
         break;
     default: /* Short lengths that go different ways; what comes next is no part of it, and nobody waits for it for ever. */

@@ -151,9 +151,13 @@ static void blocks(MPI_Comm world)
     enum { WAYS = 4 };
     MPI_Comm comms[WAYS];
     MPI_Request requests[WAYS];
-    int gives[WAYS][MOST], takes[WAYS][MOST], starts[MOST], failed[WAYS], any[WAYS], sum;
+    MPI_Comm node;
+    int gives[WAYS][MOST], takes[WAYS][MOST], starts[MOST], failed[WAYS], any[WAYS], sum, near;
     for (int i = 0; i < WAYS; i++)
         OK(MPI_Comm_dup(world, &comms[i]));
+    OK(MPI_Comm_split_type(world, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node));
+    OK(MPI_Comm_size(node, &near));
+    OK(MPI_Comm_free(&node));
     for (int i = 0; i < WAYS; i++) {
         int expected = i % 2 ? 0 : 1, given = i % 2 ? LONG : 0;
         for (int r = 0; r < MOST; r++) {
@@ -177,7 +181,8 @@ static void blocks(MPI_Comm world)
     }
     OK(MPI_Allreduce(failed, any, WAYS, MPI_INT, MPI_SUM, world));
     for (int i = 0; i < WAYS; i++) {
-        CHECK(any[i]);
+        /* Over sites blocks that are shorter may go unnoticed. */
+        CHECK(any[i] || near < size);
         OK(MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, comms[i]));
         CHECK(sum == size * (size - 1) / 2);
         OK(MPI_Comm_free(&comms[i]));

@@ -15,8 +15,9 @@ use crate::base::request::CompletedPart;
 use crate::base::requests::Owner;
 use crate::base::retired;
 use crate::base::work::Work;
-use crate::groups::rows::strays::Strays;
-use crate::groups::state::Groups;
+use crate::groups::disagreement::look_at_amounts;
+use crate::groups::state::{Groups, messages};
+use crate::groups::strays::Strays;
 use crate::machine::{Machine, Port};
 use crate::machines::Machines;
 use crate::mismatch::Host;
@@ -213,7 +214,7 @@ impl Engine {
             any |= self.groups.advance(&mut self.core);
             self.groups.pass_turn(&mut self.core);
             self.end_in_vain();
-            self.see_to_strays();
+            see_to_strays(self);
         }
         any | self.progress_of_others()
     }
@@ -249,7 +250,7 @@ impl Engine {
             transport.poll(&mut arrivals);
         }
         self.groups.advance(&mut self.core);
-        self.see_to_strays();
+        see_to_strays(self);
         self.progress_of_others();
         self.core.state.set_foreign(false);
     }
@@ -293,14 +294,6 @@ impl Engine {
         }
     }
 
-    /// Sees to messages of blocks of which two members have said different lengths.
-    #[inline]
-    pub(crate) fn see_to_strays(&mut self) {
-        while let Some(strays) = self.groups.next_strays() {
-            drop_strays(self, &strays);
-        }
-    }
-
     /// Nothing has come for a while: those for whom collective operations in messages wait are asked, once, whether
     /// they are in the same. What differs ends with [`EngineError::Disagreement`].
     #[cold]
@@ -309,7 +302,7 @@ impl Engine {
             self.core.state.agreement_mut().asks(peer);
             control(&mut self.core, peer, header);
         }
-        self.groups.look_at_amounts(&mut self.core);
+        look_at_amounts(&mut self.groups, &mut self.core);
         self.work();
         self.end_in_vain();
     }
@@ -425,6 +418,14 @@ impl Engine {
     }
 }
 
+/// Sees to messages of blocks of which two members have said different lengths.
+#[inline]
+pub(crate) fn see_to_strays(engine: &mut Engine) {
+    while let Some(strays) = messages::next(&mut engine.groups) {
+        drop_strays(engine, &strays);
+    }
+}
+
 /// What does not come is waited for no longer, and what comes all the same is dropped.
 #[cold]
 fn drop_strays(engine: &mut Engine, strays: &Strays) {
@@ -512,6 +513,15 @@ pub fn revoke(engine: &mut Engine, channel: &Channel) {
     }
     engine.groups.revoke(&mut engine.core, channel);
     end_messages(&mut engine.core, channel.context);
+    engine.work();
+}
+
+/// A plan cannot go on, because another part of its operation has failed: it ends with this error as soon as nobody
+/// touches its memory.
+#[cold]
+pub fn give_up_plan(engine: &mut Engine, request: Request, error: EngineError) {
+    let (plans, mut hands) = plans!(engine);
+    plans.fail(&mut hands, request, error);
     engine.work();
 }
 

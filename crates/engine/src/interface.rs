@@ -207,15 +207,6 @@ impl Engine {
         request
     }
 
-    /// A plan cannot go on, because another part of its operation has failed: it ends with this error as soon as nobody
-    /// touches its memory.
-    #[cold]
-    pub fn give_up_plan(&mut self, request: Request, error: EngineError) {
-        let (plans, mut hands) = plans!(self);
-        plans.fail(&mut hands, request, error);
-        self.work();
-    }
-
     /// Starts a collective operation of a vendor MPI.
     pub fn start_natively(
         &mut self,

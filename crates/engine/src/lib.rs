@@ -36,7 +36,7 @@ pub use base::notes::{Made, Notes};
 pub use base::request::{Arrived, CompletedPart, Completion, MatchedMessage, Mode, Request};
 pub use base::requests::Kept;
 pub use base::tuning::{Knob, Tuning};
-pub use engine::{Engine, Newcomers, Setup, awaken, register_later, revoke, with_machine, with_port};
+pub use engine::{Engine, Newcomers, Setup, awaken, give_up_plan, register_later, revoke, with_machine, with_port};
 pub use groups::data::{Arithmetic, Pieces, Unequal};
 pub use groups::short::Short;
 pub use groups::unwritten::Unwritten;

@@ -6,6 +6,7 @@
 #![deny(unsafe_code)]
 
 mod access;
+mod alike;
 mod allowed;
 mod alone;
 mod among;

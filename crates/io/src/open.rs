@@ -22,6 +22,7 @@ use isthmus_engine::Peer;
 use isthmus_wire::file::{Call, Open, Path as FilePath, ranges};
 use isthmus_wire::stripe::Layout;
 
+use crate::alike::Alike;
 use crate::allowed;
 use crate::among::{Circumstances, Had};
 use crate::calls;
@@ -214,9 +215,7 @@ struct Wanted {
     open: Open,
     opener: Opener,
     path: Shown,
-    /// Whether the opener's name is this one, and whether at least its last part is.
-    alike: bool,
-    ends_alike: bool,
+    alike: Alike,
     spans_kernels: bool,
     /// Whether it is opened by processes of several sites, or jobs.
     spans_sites: bool,
@@ -292,7 +291,7 @@ impl Wanted {
         let says = match is_same {
             true if serves => REACHES,
             true => REACHES_ALONE,
-            false if is_near && !self.alike || !self.ends_alike => HAS_ANOTHER,
+            false if self.alike.tells(is_near) => HAS_ANOTHER,
             false if site != own => IS_OUTSIDE,
             false => IS_FAR,
         };
@@ -376,14 +375,6 @@ fn last_part(path: &FilePath) -> u64 {
     })
 }
 
-/// Whether the opener, if it is one of those who say something, says that word of a name. `said`: by rank,
-/// [`Wish::words`].
-fn is_alike(said: &[Vec<u8>], comm: &Comm, opener: Option<Peer>, at: usize, name: u64) -> bool {
-    let rank = comm.group().members().iter().position(|member| Some(*member) == opener);
-    let theirs = rank.and_then(|rank| said.get(rank)?.get(8 * at..));
-    theirs.is_none_or(|theirs| crate::group::word(theirs) == name)
-}
-
 impl File {
     /// MPI_File_open; collective. `comm` is an intracommunicator. `given`: name and hints, or what is wrong with them,
     /// of which all hear. The second value is what close needs.
@@ -444,7 +435,7 @@ fn opened(
     // What everybody asks for, so that nothing is created before all have come.
     let heard = create::duplicate_and_say(world, comm, &wish.encode())?;
     let before = wish.agreed(&all, &heard)?;
-    let mode = wish.checked?;
+    let mode = wish.checked.clone()?;
     let whole = heard.comm;
     let comm = match one {
         true => whole.clone(),
@@ -453,9 +444,7 @@ fn opened(
     let unnamed = before.map_or(Opener::Member(0), |before| Opener::again(&all, &comm, before));
     let opener = wish.named.unwrap_or(unnamed);
     all_at_one_site(&heard.said, opener, unnamed, whole.rank())?;
-    let peer = opener.peer(&all, &comm);
-    let alike = is_alike(&heard.said, &whole, peer, 4, digest(&wish.sent));
-    let ends_alike = is_alike(&heard.said, &whole, peer, 6, last_part(&wish.sent));
+    let alike = Alike::new(&heard.said, &whole, opener.peer(&all, &comm), wish.words());
     let path = wish.path;
     let kept = (one && plain).then(|| wish.sent.bytes.clone());
     let wanted = Wanted {
@@ -470,7 +459,6 @@ fn opened(
         opener,
         path: path.clone(),
         alike,
-        ends_alike,
         spans_kernels: spans_nodes(&all, &comm),
         spans_sites: spans_sites(&all, &comm),
         comm: comm.clone(),

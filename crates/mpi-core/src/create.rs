@@ -440,7 +440,7 @@ pub(crate) fn with_topology(
     let blueprint = blueprint.map(|b| Blueprint { topology, hints, ..b });
     let mine = topology_digest(&said) << u32::BITS | ranks.len() as u64;
     let (taken, theirs) = agree_and_compare(world, comm, root, blueprint.as_ref(), mine)?;
-    // Who differs takes part all the same, for the others wait for it: as far as their communicator has as many members.
+    // Who differs takes part all the same, for the others wait for it, if their communicator has as many members.
     let build = |b: Blueprint| b.build_and_hear(world, taken);
     let made = blueprint
         .filter(|_| theirs as u32 == mine as u32)

@@ -115,6 +115,47 @@ fn slab(channel: &Channel, number: u32) -> Slab {
     }
 }
 
+/// The note of an operation that takes no step together.
+fn note_of(what: What, how: u32, amount: Amount) -> Claim {
+    Claim {
+        what: what as u8,
+        root: how,
+        block: NO_STEP - u64::from(amount.digest()),
+    }
+}
+
+/// As [`Groups::look_at_turns`], of operations in which members have different amounts of data, when nothing has come
+/// for a while: what does not wait in vain has an error that names the message.
+#[cold]
+pub(crate) fn look_at_amounts(groups: &mut Groups, core: &mut Core) {
+    find_in_vain(groups, core, false, differs_in_amount);
+}
+
+fn find_in_vain(groups: &mut Groups, core: &mut Core, watches: bool, is_also: impl Fn(&Disagreement) -> bool) -> bool {
+    groups.turns.retain(|turn| is_under_way(core, turn.request));
+    let Some(slabs) = groups.slabs(core) else {
+        return false;
+    };
+    for turn in groups.turns.iter_mut().filter(|turn| !turn.ends) {
+        if watches {
+            slabs.watch(&turn.slab);
+        }
+        let found = slabs.disagreements(&turn.slab, turn.step);
+        let found = found
+            .iter()
+            .find(|found| is_out_of_step(found, slabs, &turn.slab, true) || is_also(found));
+        if let Some(found) = found {
+            turn.ends = true;
+            groups.in_vain.push(InVain {
+                request: turn.request,
+                slab: turn.slab,
+                error: in_words(found, None, turn.slab.me, turn.step, |member| member),
+            });
+        }
+    }
+    !groups.in_vain.is_empty()
+}
+
 impl Groups {
     /// How many operations of the group this process has begun where its members meet.
     pub(crate) fn turns_taken(&self, channel: &Channel) -> u64 {
@@ -131,7 +172,7 @@ impl Groups {
             ),
             Taker::Library(request) => (SETS_UP, Some(request), None),
         };
-        let turn = self.next_turn(core, channel, what, (how, Amount::of(amount)));
+        let turn = self.next_turn(core, channel, note_of(what, how, Amount::of(amount)));
         if let (Some((slab, step)), Some(request)) = (turn, request) {
             self.wait_for(core, request, slab, step);
         }
@@ -139,7 +180,7 @@ impl Groups {
 
     /// A persistent operation is made, which all members do in the same order; they may start it in any.
     pub(crate) fn take_turn_to_make(&mut self, core: &mut Core, channel: &Channel, what: What) {
-        self.next_turn(core, channel, what, (MADE, Amount::default()));
+        self.next_turn(core, channel, note_of(what, MADE, Amount::default()));
     }
 
     /// A persistent operation is waited for as this request: in vain if the members have called something else before.
@@ -162,20 +203,9 @@ impl Groups {
         }
     }
 
-    fn next_turn(
-        &mut self,
-        core: &mut Core,
-        channel: &Channel,
-        what: What,
-        (how, amount): (u32, Amount),
-    ) -> Option<(Slab, u64)> {
+    fn next_turn(&mut self, core: &mut Core, channel: &Channel, claim: Claim) -> Option<(Slab, u64)> {
         let slab = slab(channel, channel.slab?);
         let step = self.begun(slab.number)?.begin_alone();
-        let claim = Claim {
-            what: what as u8,
-            root: how,
-            block: NO_STEP - u64::from(amount.digest()),
-        };
         self.slabs(core)?.note(&slab, step, claim);
         Some((slab, step))
     }
@@ -184,39 +214,7 @@ impl Groups {
     /// process sleeps.
     #[cold]
     pub(crate) fn look_at_turns(&mut self, core: &mut Core, watches: bool) -> bool {
-        self.find_in_vain(core, watches, |_| false)
-    }
-
-    /// The same of those in which members have different amounts of data, when nothing has come for a while: what does
-    /// not wait in vain has an error that names the message.
-    #[cold]
-    pub(crate) fn look_at_amounts(&mut self, core: &mut Core) {
-        self.find_in_vain(core, false, differs_in_amount);
-    }
-
-    fn find_in_vain(&mut self, core: &mut Core, watches: bool, is_also: impl Fn(&Disagreement) -> bool) -> bool {
-        self.turns.retain(|turn| is_under_way(core, turn.request));
-        let Some(slabs) = self.slabs(core) else {
-            return false;
-        };
-        for turn in self.turns.iter_mut().filter(|turn| !turn.ends) {
-            if watches {
-                slabs.watch(&turn.slab);
-            }
-            let found = slabs.disagreements(&turn.slab, turn.step);
-            let found = found
-                .iter()
-                .find(|found| is_out_of_step(found, slabs, &turn.slab, true) || is_also(found));
-            if let Some(found) = found {
-                turn.ends = true;
-                self.in_vain.push(InVain {
-                    request: turn.request,
-                    slab: turn.slab,
-                    error: in_words(found, None, turn.slab.me, turn.step, |member| member),
-                });
-            }
-        }
-        !self.in_vain.is_empty()
+        find_in_vain(self, core, watches, |_| false)
     }
 
     /// Progress was made while there are such operations: whoever never sleeps looks from time to time.

@@ -15,6 +15,7 @@ pub(crate) mod pulling;
 pub(crate) mod rows;
 pub(crate) mod short;
 pub(crate) mod state;
+pub(crate) mod strays;
 pub(crate) mod tuning;
 pub(crate) mod unequal;
 pub(crate) mod unwritten;
@@ -30,10 +31,10 @@ use isthmus_schedule::Operation as What;
 use isthmus_transport::slabs::{CellSize, Slab};
 
 use crate::base::binding::{Reducer, Side};
-use crate::base::counters::Operation;
 use crate::groups::collective_id::CollectiveId;
 use crate::groups::data::Bound;
 use crate::groups::rows::Rows;
+use crate::groups::strays::Called;
 use crate::groups::tuning::Sample;
 use crate::{EngineError, Members, NodeMembers, Request};
 
@@ -82,7 +83,7 @@ pub(crate) struct CellCollective {
     /// A member gave another length than this one expects.
     mistake: Option<EngineError>,
     /// The operation and its number, of one of blocks that may differ in length.
-    called: Option<(Operation, u32)>,
+    called: Option<Called>,
     /// It goes on after its call: the name by which tools hear of its end.
     reported: Option<CollectiveId>,
     whose: Whose,

@@ -21,7 +21,6 @@
 //! other operation each member gives its own.
 
 pub(crate) mod slots;
-pub(crate) mod strays;
 mod usual;
 mod written;
 
@@ -33,7 +32,7 @@ use crate::EngineError;
 use crate::base::mistake::{no_memory, wrong_length};
 use crate::groups::data::{Arithmetic, Bound, Data, Side, Unequal};
 use crate::groups::rows::slots::{LENGTH, Slots};
-use crate::groups::rows::strays::Stray;
+use crate::groups::strays::Stray;
 
 /// Such an operation while it goes on.
 pub(crate) struct Rows<D> {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Groups that share memory: their slabs, and steps that they take together.
 
+pub(crate) mod messages;
+
 use isthmus_datatype::raw::OwnMemory;
-use isthmus_protocol::matching::Context;
 use isthmus_protocol::ways::{Delivery, Store};
 use isthmus_schedule::Operation as What;
 use isthmus_schedule::step::{Circle, Together};
@@ -11,13 +12,12 @@ use isthmus_transport::{Peer, Transport};
 use isthmus_wire::waiting::Item;
 
 use crate::base::binding::Sides;
-use crate::base::counters::Operation;
 use crate::base::requests::{Outcome, Owned, Owner};
 use crate::groups::barrier;
 use crate::groups::collective_id::CollectiveId;
 use crate::groups::pulling;
 use crate::groups::rows::slots::Slots;
-use crate::groups::rows::strays::{Stray, Strays};
+use crate::groups::strays::Strays;
 use crate::groups::tuning::Tuning;
 use crate::groups::words::in_words_of;
 use crate::groups::{CellCollective, Cut, InVain, Phase, Turn};
@@ -25,7 +25,7 @@ use crate::machine::Machine;
 use crate::p2p::Core;
 use crate::p2p::State;
 use crate::p2p::waits::collective;
-use crate::{Binding, Channel, EngineError, Members, Request, StepsBy};
+use crate::{Binding, Channel, EngineError, Request, StepsBy};
 
 /// What this process has begun at a place.
 #[derive(Clone, Debug, Default)]
@@ -323,20 +323,6 @@ impl Groups {
         }
     }
 
-    /// Messages of an operation that is over, which [`Groups::next_strays`] gives.
-    #[inline]
-    pub(super) fn keep_strays(&mut self, strays: Vec<Stray>, whose: (Context, &Members), called: (Operation, u32)) {
-        if !strays.is_empty() {
-            self.strays.push(Strays::new(strays, whose, called));
-        }
-    }
-
-    /// Messages that are to be seen to.
-    #[inline]
-    pub(crate) fn next_strays(&mut self) -> Option<Strays> {
-        self.strays.pop()
-    }
-
     /// From now on progress goes on with it.
     pub(crate) fn go_on_with(&mut self, core: &mut Core, meet: CellCollective) -> u32 {
         let index = core.own(Owned::by(Owner::Groups).leavable());
@@ -513,7 +499,10 @@ impl Groups {
         self.keep(meet);
         if let (Phase::Rows(rows), Some(called)) = (&mut meet.phase, meet.called) {
             let strays = rows.take_strays();
-            self.keep_strays(strays, (meet.context, &meet.members), called);
+            if !strays.is_empty() {
+                self.strays
+                    .push(Strays::new(strays, meet.context, &meet.members, called));
+            }
         }
         let out_of_step = out_of_step.map(|found| in_words_of(&found, meet));
         let error = out_of_step

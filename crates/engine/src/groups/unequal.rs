@@ -3,11 +3,11 @@
 
 use isthmus_transport::slabs::{CellSize, Claim, Round, Slab};
 
-use crate::base::counters::Operation;
 use crate::groups::data::{Bound, Data, Unequal};
 use crate::groups::rows::Rows;
 use crate::groups::rows::slots::Slots;
-use crate::groups::state::Groups;
+use crate::groups::state::{Groups, messages};
+use crate::groups::strays::Called;
 use crate::groups::{CellCollective, Cut};
 use crate::p2p::Core;
 use crate::{Binding, Channel, EngineError, Request};
@@ -52,7 +52,7 @@ impl Groups {
         &mut self,
         core: &mut Core,
         channel: &Channel,
-        called: (Operation, u32),
+        called: Called,
         step: Unequal,
         slots: Option<Slots>,
         data: D,
@@ -81,7 +81,7 @@ impl Groups {
         }
         let over = rows.is_over();
         if over {
-            self.keep_strays(rows.take_strays(), (channel.context, &channel.members), called);
+            messages::keep(self, rows.take_strays(), channel.context, &channel.members, called);
         }
         let mut meet = begun.meet(channel, step, rows.bound(&slab));
         if let Some(mistake) = mistake.take_if(|_| over) {

@@ -12,6 +12,7 @@ use crate::p2p::cancel::is_asked_back;
 use crate::p2p::send::{abandon, forget};
 use crate::p2p::state::withdraw;
 use crate::plans::execution::Execution;
+use crate::plans::execution::absent::{expect_nothing_of, has_answered, waits_for};
 use crate::plans::{Hands, Plans};
 use crate::{EngineError, Request};
 
@@ -39,7 +40,7 @@ impl Plans {
         };
         let index = index as u32;
         let Some(mut execution) = self.take(index) else { return };
-        for (step, request) in execution.expects_nothing_of(member) {
+        for (step, request) in expect_nothing_of(&mut execution, member) {
             Self::note_short(with, index, &execution, step, 0);
             if abandon(with.core, request) {
                 execution.stopped(step);
@@ -65,12 +66,12 @@ impl Plans {
         };
         let index = index as u32;
         let Some(mut execution) = self.take(index) else { return };
-        if let Some(member) = execution.has_answered(found.peer()) {
+        if let Some(member) = has_answered(&mut execution, found.peer()) {
             if dropped {
                 let completion = with.core.state.requests_mut().slot_mut(index).completion_mut();
                 completion.goes_wrong(EngineError::Untaken { member });
             }
-            for (step, request) in execution.waits_for(member) {
+            for (step, request) in waits_for(&execution, member) {
                 if !withdraw(&mut with.core.state, request) {
                     continue;
                 }

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The state of one plan that is being executed: which steps are known, which wait for others, which run.
 
+pub(crate) mod absent;
+
 use std::collections::VecDeque;
 use std::fmt;
 
 use isthmus_datatype::raw::OwnMemory;
 use isthmus_datatype::{Basic, Datatype};
 use isthmus_schedule::step::{Action, Buffer, Plan, Slice, Step, Together, WINDOW};
-use isthmus_transport::Peer;
 
 use crate::base::binding::Sides;
 use crate::base::binding::{Binding, BoundBuffer, Next, Unit};
@@ -459,38 +460,6 @@ impl Execution {
             .zip(self.base..)
             .filter(|(state, _)| state.request != NONE);
         running.map(|(state, step)| (step, state.request)).collect()
-    }
-
-    /// From now on nothing is expected of a member. Returns the steps that wait for it, with their requests.
-    #[cold]
-    pub(super) fn expects_nothing_of(&mut self, member: u32) -> Vec<(u32, u32)> {
-        self.silent.push(member);
-        self.waits_for(member)
-    }
-
-    /// Steps that receive of a member, with their requests.
-    #[cold]
-    pub(super) fn waits_for(&self, member: u32) -> Vec<(u32, u32)> {
-        let receives = |state: &StepState| match state.action {
-            Action::Receive { from, .. } | Action::Forward { from, .. } => from == member && state.request != NONE,
-            _ => false,
-        };
-        let waiting = self.window.iter().zip(self.base..).filter(|(state, _)| receives(state));
-        waiting.map(|(state, step)| (step, state.request)).collect()
-    }
-
-    /// A peer that was asked has answered, and may be asked again; its rank. `None`: it was not asked.
-    #[cold]
-    pub(super) fn has_answered(&mut self, peer: Peer) -> Option<u32> {
-        let members = &self.channel.members;
-        let at = self.asked.iter().position(|&rank| members.names(rank, peer))?;
-        Some(self.asked.swap_remove(at))
-    }
-
-    /// Whether nothing comes of a member.
-    #[inline]
-    pub(super) fn is_silent(&self, member: u32) -> bool {
-        self.silent.contains(&member)
     }
 
     /// Whether its reductions may call code of the user.

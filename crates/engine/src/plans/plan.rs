@@ -22,6 +22,7 @@ use crate::p2p::state::scratch;
 use crate::p2p::waits::collective;
 use crate::p2p::{Inbound, Outbound};
 use crate::plans::execution::Execution;
+use crate::plans::execution::absent::is_silent;
 use crate::plans::{AtOdds, Hands, Plans};
 use crate::vendor::native_step;
 use crate::{Binding, Channel, EngineError, Mode, Next, Operation, ReceiveBuffer, Request, SendBuffer};
@@ -342,7 +343,7 @@ impl Plans {
                 let buffer = execution.sending(&data)?;
                 self.run_send(with, execution, to, buffer, slot)
             }
-            Action::Receive { from, .. } if execution.is_silent(from) => {
+            Action::Receive { from, .. } if is_silent(execution, from) => {
                 Self::note_short(with, index, execution, step, 0);
                 Ok(Outcome::Done)
             }

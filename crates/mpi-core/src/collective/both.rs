@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The parts of one operation in cells and in messages, which are waited for together.
 
-use isthmus_engine::{Activity, Completion, Engine, EngineError, Request};
+use isthmus_engine::{Activity, Completion, Engine, EngineError, Request, give_up_plan};
 
 /// Over when both parts are; its error is that of the first that has one.
 pub(super) struct Both {
@@ -48,6 +48,6 @@ pub(super) fn go_on_after(error: Option<&EngineError>) -> bool {
 /// Cells have failed: messages beside them, which others may not send or receive any more, end too.
 pub(super) fn end_beside(engine: &mut Engine, messages: Request, error: &EngineError) {
     if !go_on_after(Some(error)) {
-        engine.give_up_plan(messages, error.clone());
+        give_up_plan(engine, messages, error.clone());
     }
 }

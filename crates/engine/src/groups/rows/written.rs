@@ -24,6 +24,7 @@ use super::{Found, Rows, read};
 use crate::EngineError;
 use crate::base::mistake::no_memory;
 use crate::groups::data::{Data, Side};
+use crate::groups::strays::Stray;
 
 /// Bytes of what the root says to a member.
 const ENTRY: usize = size_of::<u64>() + OFFER;
@@ -126,6 +127,21 @@ impl<D: Data> Rows<D> {
         Found::Nothing
     }
 
+    /// The next member has said another length than this process expects: whether a message is missing, or comes that
+    /// nobody waits for.
+    #[cold]
+    pub(super) fn note_stray(&mut self, slab: &Slab, said: u64, expected: u64) {
+        // Where the other length is that of a block which is written, it comes in a message and is received.
+        if self.is_long(slab, said) || self.is_long(slab, expected) {
+            return;
+        }
+        match (is_sent(self, slab, said), is_sent(self, slab, expected)) {
+            (false, true) => self.strays.push(Stray::Missing(self.next)),
+            (true, false) => self.strays.push(Stray::Unexpected(self.next)),
+            _ => {}
+        }
+    }
+
     /// The root has found that the next member has a block of another length. One that waits for its place is to be
     /// told that there is none, and one that comes in a message is to be received.
     #[cold]
@@ -150,7 +166,7 @@ fn expects_written<D: Data>(rows: &Rows<D>, slab: &Slab, of: u32) -> bool {
 }
 
 /// Whether blocks of so many bytes go in messages.
-pub(super) fn is_sent<D: Data>(rows: &Rows<D>, slab: &Slab, bytes: u64) -> bool {
+fn is_sent<D: Data>(rows: &Rows<D>, slab: &Slab, bytes: u64) -> bool {
     bytes > rows.slots.longest() && !rows.is_long(slab, bytes)
 }
 

@@ -6,8 +6,10 @@ mod along;
 pub use along::Along;
 
 use super::*;
+use crate::engine::see_to_strays;
 use crate::groups::Whose;
 use crate::groups::rows::slots::Slots;
+use crate::groups::strays::Called;
 use crate::groups::unwritten::{Unwritten, Writing};
 
 /// One call of a collective operation of a group.
@@ -200,7 +202,7 @@ impl GroupCall<'_> {
             self.tell_end(core);
         }
         if begun.is_err() {
-            engine.see_to_strays();
+            see_to_strays(engine);
         }
         begun
     }
@@ -225,7 +227,7 @@ impl GroupCall<'_> {
         let failed = begun.is_err();
         let begun = core.begun(begun);
         if failed {
-            engine.see_to_strays();
+            see_to_strays(engine);
         }
         begun
     }
@@ -239,7 +241,14 @@ impl GroupCall<'_> {
         if self.channel.special.is_any() || core.state.tools().observes_plans() {
             return None;
         }
-        let begun = groups.short(core, self.channel, self.called(), short, Whose::Program, || false)?;
+        let begun = groups.short(
+            core,
+            self.channel,
+            (self.operation, self.sequence),
+            short,
+            Whose::Program,
+            || false,
+        )?;
         Some(core.begun(begun))
     }
 
@@ -287,7 +296,7 @@ impl GroupCall<'_> {
         let Engine { core, groups, .. } = engine;
         let began = Cell::new(None);
         let pause = self.shared.pause_together(core, &began);
-        let done = groups.short(core, self.channel, self.called(), short, whose, pause)?;
+        let done = groups.short(core, self.channel, (self.operation, self.sequence), short, whose, pause)?;
         let is_over = matches!(done, Ok(None));
         core.state.tools_mut().waited_together(began.get(), is_over);
         if is_over {
@@ -298,8 +307,8 @@ impl GroupCall<'_> {
 
     /// Which operation it is, and its number.
     #[inline]
-    fn called(&self) -> (Operation, u32) {
-        (self.operation, self.sequence)
+    fn called(&self) -> Called {
+        Called::new(self.operation, self.sequence)
     }
 
     /// Waits for what was begun and is not over; those who watch are told.

@@ -1,19 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Messages of blocks of which giver and taker say different lengths, where the block goes in a message by one of the
-//! two lengths only. Then the taker would wait for a message that is not sent, or the giver for one that nobody receives.
+//! two lengths only. Then the taker would wait for a message that is not sent, or the giver for a receiver that does
+//! not come.
 //!
-//! The taker has the giver's word in a cell, so it sees to both: it waits no longer for what does not come, and receives
-//! and drops what it does not expect.
+//! The taker has the giver's word in a cell, so it sees to both: it waits no longer for what does not come, and
+//! receives and drops what it does not expect.
 
 use isthmus_protocol::matching::{Context, Pattern};
 use isthmus_schedule::LONG_BLOCK;
-use isthmus_transport::slabs::Slab;
 
-use super::Rows;
-use super::written::is_sent;
 use crate::base::counters::Operation;
 use crate::base::notes::tag_of;
-use crate::groups::data::Data;
 use crate::mismatch::Which;
 use crate::p2p::{Core, Inbound};
 use crate::{Members, ReceiveBuffer};
@@ -27,19 +24,17 @@ pub(crate) enum Stray {
     Unexpected(u32),
 }
 
-impl<D: Data> Rows<D> {
-    /// The next member has said another length than this process expects.
-    #[cold]
-    pub(super) fn note_stray(&mut self, slab: &Slab, said: u64, expected: u64) {
-        // Where the other length is that of a block which is written, it comes in a message and is received.
-        if self.is_long(slab, said) || self.is_long(slab, expected) {
-            return;
-        }
-        match (is_sent(self, slab, said), is_sent(self, slab, expected)) {
-            (false, true) => self.strays.push(Stray::Missing(self.next)),
-            (true, false) => self.strays.push(Stray::Unexpected(self.next)),
-            _ => {}
-        }
+/// An operation, and its number in the communicator.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Called {
+    operation: Operation,
+    sequence: u32,
+}
+
+impl Called {
+    #[inline]
+    pub(crate) fn new(operation: Operation, sequence: u32) -> Self {
+        Self { operation, sequence }
     }
 }
 
@@ -54,17 +49,13 @@ pub(crate) struct Strays {
 }
 
 impl Strays {
-    pub(crate) fn new(
-        strays: Vec<Stray>,
-        (context, members): (Context, &Members),
-        (operation, sequence): (Operation, u32),
-    ) -> Self {
+    pub(crate) fn new(strays: Vec<Stray>, context: Context, members: &Members, called: Called) -> Self {
         Self {
             strays,
             context,
             members: members.clone(),
-            operation,
-            sequence: sequence & 0xffff,
+            operation: called.operation,
+            sequence: called.sequence & 0xffff,
         }
     }
 
