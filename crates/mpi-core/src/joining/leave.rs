@@ -10,6 +10,7 @@ use rustc_hash::FxHashSet;
 use crate::comm::{Comm, joined};
 use crate::create::string_tag;
 use crate::error::Result;
+use crate::faults::revoke;
 use crate::internal::{self, Side};
 use crate::meeting::reach::Ways;
 use crate::meeting::{Introduced, Meeting};
@@ -28,7 +29,13 @@ pub fn disconnect(world: &World, comm: &Comm) -> Result<()> {
         return Ok(());
     }
     world.engine().wait(|engine| engine.is_flushed(true).then_some(()));
-    internal::barrier(world, comm.everybody())
+    let done = internal::barrier(world, comm.everybody());
+    if done.is_err() {
+        // Of a process of another job only those hear that it is lost who have a connection to it. Others wait for
+        // it, or for this process, which comes no more.
+        _ = revoke(world, comm);
+    }
+    done
 }
 
 /// MPI_Comm_free, before the communicator is freed: its members stay connected.

@@ -1,0 +1,22 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# A client at another site is killed. All processes of the server get out of MPI_Comm_disconnect, also one that has no connection to the client and so
+# cannot notice its loss, and they serve the next client.
+# beside: it mostly waits, in its own network.
+. "$(dirname "$0")/common.sh"
+need_testbed
+mpicc -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra "$top/tests/system/lost-client.c" -o lost-client || fail "mpicc lost-client.c"
+cat >run.sh <<'S'
+there() { ssh b1 "cd $PWD; PATH=$PATH timeout 60 isthmus run -n 1 ./lost-client $1 port" >"$1.out" 2>&1 </dev/null; }
+# Hosts of the testbed have no key in common.
+ISTHMUS_ACCEPT=any-with-port timeout 100 isthmus run --on-loss go-on -n 2 ./lost-client server port >server.out 2>&1 </dev/null & server=$!
+until [ -s port ]; do kill -0 $server || exit 2; sleep 0.1; done
+there killed
+there served || exit 3
+wait $server
+S
+isthmus-testbed run --sites 2x1 --rtt 5ms -- sh run.sh >run.out 2>&1 || { cat run.out ./*.out; fail "the next client is not served"; }
+[ "$(grep -c 'client 0: an error' server.out)" = 2 ] || { cat server.out; fail "not both processes get an error"; }
+[ "$(grep -c 'client 1: all is well' server.out)" = 2 ] || { cat server.out; fail "not both processes go on"; }
+grep -q 'was served' served.out || { cat served.out; fail "the client"; }
+echo "a client is killed: both processes of the server go on, and serve the next one"
