@@ -197,13 +197,18 @@ impl Guarded {
             }
             thread::yield_now();
         }
+        self.use_value(kind);
+        lock.give_back(me, kind);
+    }
+
+    /// Adds 1, or looks, in the lock.
+    fn use_value(&self, kind: LockKind) {
         match kind {
             // SAFETY: writers are alone.
             LockKind::Exclusive => self.value.with_mut(|value| unsafe { *value += 1 }),
             // SAFETY: no writer is there with readers.
-            LockKind::Shared | LockKind::All => self.value.with(|value| assert!(unsafe { *value } < 3)),
+            LockKind::Shared | LockKind::All => self.value.with(|value| assert!(unsafe { *value } < 4)),
         }
-        lock.give_back(me, kind);
     }
 }
 
@@ -230,6 +235,37 @@ fn members_enter_the_lock_of_a_process_as_they_may() {
             guarded
                 .value
                 .with(|value| assert_eq!(unsafe { *value } as usize, writers));
+        });
+    }
+}
+
+/// Whoever enters at once or not at all is there as it may, and leaves nothing behind if it did not enter.
+#[test]
+fn who_does_not_wait_enters_as_it_may() {
+    use LockKind::{All, Exclusive, Shared};
+    for (waits, tries) in [Exclusive, Shared, All]
+        .into_iter()
+        .flat_map(|waits| [(waits, Exclusive), (waits, Shared)])
+    {
+        let mut model = loom::model::Builder::new();
+        model.preemption_bound = Some(3);
+        model.check(move || {
+            let guarded = Guarded::new();
+            let other = guarded.clone();
+            let first = thread::spawn(move || {
+                other.use_as(0, waits, None);
+                other.use_as(0, waits, None);
+            });
+            let entered = guarded.lock().enter_at_once(tries);
+            if entered {
+                guarded.use_value(tries);
+                guarded.lock().leave(tries);
+            }
+            first.join().unwrap();
+            let writers = if waits == Exclusive { 2 } else { 0 } + u32::from(entered && tries == Exclusive);
+            // SAFETY: the other thread has ended.
+            guarded.value.with(|value| assert_eq!(unsafe { *value }, writers));
+            assert!(guarded.lock().enter_at_once(Exclusive));
         });
     }
 }

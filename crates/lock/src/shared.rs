@@ -237,6 +237,44 @@ impl<'a> ProcessLock<'a> {
         }
     }
 
+    /// Enters if it need not wait, and leaves nothing behind if it would have to.
+    pub fn enter_at_once(self, kind: LockKind) -> bool {
+        match kind {
+            LockKind::Exclusive => {
+                let alone = self.keep_out();
+                let entered = alone && self.take_next(self.write);
+                if alone && !entered {
+                    self.others.fetch_and(!WRITES, Ordering::SeqCst);
+                }
+                entered
+            }
+            LockKind::Shared => {
+                let entered = self.take_next(self.read);
+                if entered {
+                    self.read.fetch_add(1, Ordering::AcqRel);
+                }
+                entered
+            }
+            LockKind::All => {
+                self.others.fetch_add(HAS_ALL, Ordering::SeqCst);
+                let entered = self.enter(kind, 0);
+                if !entered {
+                    self.leave(kind);
+                }
+                entered
+            }
+        }
+    }
+
+    /// Takes the next ticket if its turn has come.
+    fn take_next(self, turn: &AtomicU64) -> bool {
+        let next = turn.load(Ordering::Acquire);
+        let taken = self
+            .tickets
+            .compare_exchange(next, next + 1, Ordering::AcqRel, Ordering::Relaxed);
+        taken.is_ok()
+    }
+
     /// A writer whose turn it is enters, if nobody has or wants the lock with all others.
     fn keep_out(self) -> bool {
         let alone = |others: u64| (others < HAS_ALL).then_some(others | WRITES);

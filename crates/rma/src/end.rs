@@ -16,6 +16,7 @@ impl Window {
     /// Before MPI_Win_free ends: all have ended what they do; collective. When a member is lost, nobody can wait for
     /// all: what others still send is answered with an error then.
     pub fn end(&self) -> Result<()> {
+        far::hear(self);
         let met = members::meet_or_lose(self.world, &self.comm);
         far::close(self, met.is_err());
         self.counted.report(&mut self.world.engine().lock());

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use isthmus_core::comm::Near;
+use isthmus_engine::Request;
 
 use crate::counts::Counts;
 use crate::types::TypesAtTarget;
@@ -40,6 +41,8 @@ pub(crate) struct Sent {
     pub(crate) locked: BTreeSet<u32>,
     /// Those that have operations nobody has waited for, of those that are not answered.
     pub(crate) open: BTreeSet<u32>,
+    /// Those that were asked whether they are done with operations, by requests that nobody has waited for.
+    pub(crate) early: BTreeMap<u32, Request>,
     /// How many threads wait for operations on each.
     pub(crate) settling: BTreeMap<u32, u32>,
     pub(crate) counts: Counts,

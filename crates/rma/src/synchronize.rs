@@ -53,7 +53,9 @@ impl Window {
             return Ok(());
         };
         self.epochs.lock().lock(rank, held)?;
-        far::order::take_called_for(self);
+        if held != Held::Nothing && !self.is_far(rank) {
+            far::order::take_called_for(self);
+        }
         let taken = take(self, rank, held);
         if taken.is_err() {
             self.epochs.lock().unlock(rank)?;
@@ -66,6 +68,7 @@ impl Window {
         if let Some(rank) = self.target("rank", rank)? {
             let held = self.epochs.lock().unlock(rank)?;
             give_back(self, rank, held);
+            far::order::give_up(self, rank);
             far::settle(self, Some(rank), true)?;
         }
         Ok(())
@@ -80,7 +83,9 @@ impl Window {
         };
         let held = held(assert, kind)?;
         self.epochs.lock().lock_all(held)?;
-        far::order::take_called_for(self);
+        if held != Held::Nothing {
+            far::order::take_called_for(self);
+        }
         for rank in 0..self.comm.size() {
             if let Err(error) = take(self, rank, held) {
                 (0..rank).for_each(|rank| give_back(self, rank, held));

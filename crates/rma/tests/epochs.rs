@@ -357,18 +357,20 @@ fn a_writer_that_waits_does_not_keep_out_who_locks_all() {
 }
 
 #[test]
-fn a_process_has_the_first_of_two_locks_before_it_asks_for_the_second() {
+fn who_waits_for_the_first_of_two_locks_does_not_have_the_second() {
     let all = three();
     let [host, other, last] = [0, 1, 2].map(|rank| &all[rank].1);
     let order = Mutex::new(Vec::new());
+    let note = |what| order.lock().expect("sound").push(what);
     let is_called_for = AtomicBool::new(false);
     host.lock(LockKind::Exclusive, 0, 0).expect("locked");
     std::thread::scope(|scope| {
         let thread = scope.spawn(|| {
             other.lock(LockKind::Exclusive, 0, 0).expect("called for");
-            is_called_for.store(true, Ordering::SeqCst);
             other.lock(LockKind::Shared, 2, 0).expect("called for");
-            order.lock().expect("sound").push("the second is called for");
+            is_called_for.store(true, Ordering::SeqCst);
+            add(other, 2);
+            note("the second is had");
             other.unlock(2).expect("unlocked");
             other.unlock(0).expect("unlocked");
         });
@@ -382,16 +384,85 @@ fn a_process_has_the_first_of_two_locks_before_it_asks_for_the_second() {
             progress();
         }
         (0..2000).for_each(|_| progress());
-        order.lock().expect("sound").push("the first is free");
+        let alone = scope.spawn(|| {
+            last.lock(LockKind::Exclusive, 2, 0).expect("locked");
+            last.unlock(2).expect("unlocked");
+            note("nobody has the second");
+        });
+        (0..200_000)
+            .take_while(|_| !alone.is_finished())
+            .for_each(|_| progress());
+        note("the first is free");
         host.unlock(0).expect("unlocked");
-        while !thread.is_finished() {
+        while !thread.is_finished() || !alone.is_finished() {
             progress();
         }
     });
     assert_eq!(
         *order.lock().expect("sound"),
-        ["the first is free", "the second is called for"]
+        ["nobody has the second", "the first is free", "the second is had"]
     );
-    last.lock(LockKind::Exclusive, 2, 0).expect("nobody else has it");
-    last.unlock(2).expect("unlocked");
+}
+
+/// Adds 1 to the first number of a process.
+fn add(window: &Window, rank: i32) {
+    let long = Datatype::of(Basic::Int64);
+    let one = OwnMemory::with(&1_i64.to_ne_bytes());
+    let source = Source {
+        memory: one.reading(),
+        count: 1,
+        datatype: &long,
+    };
+    let there = TargetData {
+        rank,
+        disp: 0,
+        count: 1,
+        datatype: &long,
+    };
+    let added = window.accumulate(Predefined::Sum, Some(&source), None, &there, When::Always);
+    added.expect("added");
+}
+
+/// Each takes the locks of the two others, or of all three, in the order of their ranks.
+#[test]
+fn all_who_take_several_locks_in_one_order_get_them() {
+    const TIMES: i64 = 60;
+    let (ends, _switch) = network(3, Options::default()).expect("eventfd");
+    let act = |(rank, end)| {
+        std::thread::spawn(move || {
+            let world = common::world(Peer::new(rank), end, 3);
+            let window = common::window(world, (Flavor::Allocate, 64));
+            for time in 0..TIMES {
+                let kind = |target| match (time + target) % 3 {
+                    0 => LockKind::Shared,
+                    _ => LockKind::Exclusive,
+                };
+                let targets = (0..3).filter(|&target| time % 2 == 0 || target != i64::from(rank));
+                let targets: Vec<i64> = targets.collect();
+                for &target in &targets {
+                    window.lock(kind(target), target as i32, 0).expect("called for");
+                }
+                // Some are never used, and the first use is not that of the first one.
+                for &target in targets.iter().rev().filter(|&&target| (time + target) % 5 > 0) {
+                    add(&window, target as i32);
+                }
+                for &target in &targets {
+                    window.unlock(target as i32).expect("unlocked");
+                }
+            }
+            members::meet(world, &comm::of_world(world)).expect("met");
+            own(&window, 0)
+        })
+    };
+    let threads: Vec<_> = (0..).zip(ends).map(act).collect();
+    let added: Vec<i64> = threads
+        .into_iter()
+        .map(|thread| thread.join().expect("ended"))
+        .collect();
+    let expected = |target: i64| {
+        let from =
+            |rank: i64| (0..TIMES).filter(move |time| (time % 2 == 0 || target != rank) && (time + target) % 5 > 0);
+        (0..3).map(|rank| from(rank).count() as i64).sum::<i64>()
+    };
+    assert_eq!(added, [0, 1, 2].map(expected));
 }

@@ -257,6 +257,12 @@ fn frames_out_of_turn_cost_the_liar_its_place() {
         ("out of turn", vec![(What::Flush as i32, 1, 0, &[1])]),
         (
             "out of turn",
+            vec![(What::Lock as i32, 0, 0, &[]), (What::Try as i32, 1, 1, &[])],
+        ),
+        ("out of turn", vec![(What::Try as i32, 1, 1, &[1])]),
+        ("nobody has asked for", vec![(What::Refused as i32, 1, 0, &[])]),
+        (
+            "out of turn",
             vec![
                 (operate, begun.len() as u32, 0, &begun),
                 (What::Flush as i32, 1, 0, &[]),

@@ -4,13 +4,16 @@
 
 mod common;
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use common::{BYTES, Stage};
 use isthmus_core::world::World;
 use isthmus_datatype::op::Predefined;
 use isthmus_datatype::raw::OwnMemory;
 use isthmus_datatype::{Basic, Datatype, Representation};
-use isthmus_rma::{Flavor, Sink, Source, TargetData, When, Window};
-use isthmus_transport::memory::Options;
+use isthmus_engine::Peer;
+use isthmus_rma::{Flavor, LockKind, Sink, Source, TargetData, When, Window};
+use isthmus_transport::memory::{Options, network};
 use isthmus_wire::rma::SHORT;
 
 /// Questions that a process has asked.
@@ -25,6 +28,7 @@ const CELLS: usize = 12;
 
 struct Cell<'a> {
     window: &'a Window,
+    rank: i32,
     disp: i64,
     long: Datatype,
     memory: OwnMemory,
@@ -37,8 +41,17 @@ impl<'a> Cell<'a> {
 
     fn at(window: &'a Window, disp: i64) -> Self {
         Self {
-            window,
             disp,
+            ..Self::of(window, 0)
+        }
+    }
+
+    /// The first number of a process.
+    fn of(window: &'a Window, rank: i32) -> Self {
+        Self {
+            window,
+            rank,
+            disp: 0,
             long: Datatype::of(Basic::Int64),
             memory: OwnMemory::new(0, 8),
         }
@@ -46,7 +59,7 @@ impl<'a> Cell<'a> {
 
     fn place(&self) -> TargetData<'_> {
         TargetData {
-            rank: 0,
+            rank: self.rank,
             disp: self.disp,
             count: 1,
             datatype: &self.long,
@@ -128,7 +141,11 @@ fn gets_are_flushed_by_their_data_and_others_by_one_question() {
     });
     ended.expect("unlocked");
     assert_eq!(asked, [0, 0, 0, 1, 2]);
-    assert_eq!(questions(stage.liar), 3, "the unlock");
+    assert_eq!(
+        questions(stage.liar),
+        2,
+        "nothing is open: the unlock is not waited for"
+    );
     assert_eq!(stage.accused(), None);
 }
 
@@ -309,4 +326,54 @@ fn what_asks_for_much_leaves_at_once() {
         stage.progress();
     }
     assert_eq!(stage.accused(), None);
+}
+
+/// A process locks four others and operates on each: it waits for answers once to have the locks, and once to give them
+/// back, or not at all if all is done.
+#[test]
+fn several_locks_take_as_many_trips_as_one() {
+    let (ends, _switch) = network(5, Options::default()).expect("eventfd");
+    let last = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let make = |(rank, end)| {
+            let last = &last;
+            scope.spawn(move || {
+                let world = common::world(Peer::new(rank), end, 5);
+                let window = common::window(world, (Flavor::Allocate, 64));
+                if rank > 0 {
+                    while !last.load(Ordering::SeqCst) {
+                        world.engine().lock().progress();
+                        std::thread::yield_now();
+                    }
+                    return Vec::new();
+                }
+                let (mut asked, others) = (Vec::new(), 1..5);
+                for flushes in [false, true] {
+                    let before = questions(world);
+                    let mut note = || asked.push(questions(world) - before);
+                    for rank in others.clone() {
+                        window.lock(LockKind::Exclusive, rank, 0).expect("called for");
+                    }
+                    note();
+                    others.clone().for_each(|rank| Cell::of(&window, rank).add(1));
+                    note();
+                    if flushes {
+                        window.flush(None).expect("flushed");
+                        note();
+                    }
+                    for rank in others.clone() {
+                        window.unlock(rank).expect("unlocked");
+                        note();
+                    }
+                }
+                last.store(true, Ordering::SeqCst);
+                asked
+            })
+        };
+        let threads: Vec<_> = (0..).zip(ends).map(make).collect();
+        let asked = threads.into_iter().map(|thread| thread.join().expect("ended"));
+        let asked: Vec<Vec<u64>> = asked.collect();
+        // The first unlock asks all four, together.
+        assert_eq!(asked[0], [0, 1, 5, 5, 5, 5, 0, 1, 5, 5, 5, 5, 5]);
+    });
 }

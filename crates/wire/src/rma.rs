@@ -6,7 +6,8 @@
 //!
 //! ```text
 //!  kind       lower half of token      auxiliary            payload
-//!  Lock       0 shared, 1 exclusive    -                    -
+//!  Lock       0 shared, 1 exclusive,   -                    -
+//!             2 with all others
 //!  Unlock     number of the question   -                    -                    answered by Done
 //!  Flush      number of the question   -                    -                    answered by Done
 //!  Operate    bytes of the payload     offset of the piece  an operation, with short data
@@ -16,6 +17,8 @@
 //!  Failed     number of the question   -                    class: u32 | text     0: of an operation that asks nothing
 //!  Look       -                        -                    -                    a lock is free again
 //!  Bundle     bytes of the payload     offset of the piece  operations that ask nothing: see [`bundle`]
+//!  Try        number of the question   as Lock              a lock, if it is free    answered by Done or Refused
+//!  Refused    number of the question   -                    it is not
 //!
 //!  operation  0          2        4    8          12       16      24      32      40
 //!             | what u16 | number | op | question | type n | first | place | count | length |
@@ -67,6 +70,8 @@ pub enum What {
     Failed = 8,
     Look = 9,
     Bundle = 10,
+    Try = 11,
+    Refused = 12,
 }
 
 impl What {
@@ -83,6 +88,8 @@ impl What {
             8 => Self::Failed,
             9 => Self::Look,
             10 => Self::Bundle,
+            11 => Self::Try,
+            12 => Self::Refused,
             _ => return None,
         })
     }

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Locks of processes on other nodes that this process has called for and does not know to have.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use isthmus_engine::with_machine;
 use isthmus_wire::frame::protocol;
 
 use super::desk::Desk;
-use super::outgoing::key_of;
+use super::outgoing::{Key, key_of};
 use crate::window::Window;
 
 /// How many locks this process has called for and does not know to have: whoever finds 0 need not look.
@@ -40,8 +41,30 @@ pub(super) fn is_sure(window: &Window, is_one: impl Fn(u32) -> bool) {
     UNSURE.fetch_sub(sure.unwrap_or(0), Ordering::Relaxed);
 }
 
+/// The locks that this process does not know to have.
+pub(super) fn all_unsure(desk: &Desk) -> Vec<(Arc<Window>, u32)> {
+    let all = desk.unsure.iter();
+    all.filter_map(|&(key, rank)| Some((desk.window(key)?.clone(), rank)))
+        .collect()
+}
+
+/// The first of these. `beside`: if it does not know to have this one either, and it is not the only one.
+pub(super) fn first_unsure(desk: &Desk, beside: Option<(Key, u32)>) -> Option<(Arc<Window>, u32)> {
+    if beside.is_some_and(|lock| desk.unsure == [lock] || !desk.unsure.contains(&lock)) {
+        return None;
+    }
+    let mut all = desk.unsure.iter();
+    all.find_map(|&(key, rank)| Some((desk.window(key)?.clone(), rank)))
+}
+
 /// Whether there are any.
 #[inline]
 pub(super) fn any_unsure() -> bool {
     UNSURE.load(Ordering::Relaxed) > 0
+}
+
+/// Whether there are several.
+#[inline]
+pub(super) fn several_unsure() -> bool {
+    UNSURE.load(Ordering::Relaxed) > 1
 }

@@ -3,10 +3,9 @@
 //! process that have members on other nodes.
 
 use std::any::Any;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use isthmus_abi::constants as abi;
 use isthmus_core::error::{Error, Result as Outcome};
 use isthmus_core::world::WindowCount;
 use isthmus_datatype::raw::WriteMemory;
@@ -17,9 +16,10 @@ use isthmus_engine::{
 use isthmus_wire::frame::{Header, protocol};
 use isthmus_wire::rma::{Failure, Operation, What};
 
+use super::doing::refuse_late;
 use super::landing::Landing;
 use super::open::Open;
-use super::outgoing::{Among, Frame, Key, Leaving, Memory, Outgoing, halves, header, key};
+use super::outgoing::{Among, Frame, Key, Leaving, Memory, Outgoing, halves, key};
 use crate::window::Window;
 
 fn lost_desk() -> EngineError {
@@ -82,6 +82,10 @@ pub(crate) struct Desk {
     out: Outgoing,
     /// Locks that this process has called for, in that order, and does not know to have: the windows and the ranks.
     pub(super) unsure: Vec<(Key, u32)>,
+    /// A thread tries to get them.
+    pub(super) tries: bool,
+    /// Questions that were answered with no.
+    pub(super) refused: BTreeSet<u32>,
 }
 
 impl Desk {
@@ -96,13 +100,18 @@ impl Desk {
             freed: BTreeMap::default(),
             out: Outgoing::default(),
             unsure: Vec::new(),
+            tries: false,
+            refused: BTreeSet::new(),
         }
     }
 
-    /// The first lock that this process does not know to have.
-    pub(super) fn first_unsure(&self) -> Option<(Arc<Window>, u32)> {
-        let mut all = self.unsure.iter();
-        all.find_map(|(key, rank)| Some((self.windows.get(key)?.window().clone(), *rank)))
+    pub(super) fn window(&self, key: Key) -> Option<&Arc<Window>> {
+        Some(self.windows.get(&key)?.window())
+    }
+
+    /// Whether something about a window is not answered.
+    pub(super) fn has_questions(&self, key: Key) -> bool {
+        self.asked.values().any(|asked| asked.key == key)
     }
 
     /// From now on the window's members may operate on it.
@@ -378,6 +387,10 @@ impl Desk {
             (Some(What::Done), Some(asked)) if !asked.data && payload.is_empty() => {
                 self.answered(port, question, None);
             }
+            (Some(What::Refused), Some(asked)) if !asked.data && asked.request.is_none() && payload.is_empty() => {
+                self.refused.insert(question);
+                self.answered(port, question, None);
+            }
             (Some(What::Failed), known) if known.is_some() || question == 0 => {
                 let is_known = question != 0 || named(&mut self.windows, context, peer).is_some();
                 let (Ok(failure), true) = (Failure::decode(payload), is_known) else {
@@ -435,7 +448,7 @@ impl Desk {
 impl Machine for Desk {
     fn frame(&mut self, port: &mut Port<'_>, peer: Peer, header: &Header, payload: &[u8]) -> Taken {
         match What::from_tag(header.tag) {
-            Some(What::Answer | What::Done | What::Failed) => {
+            Some(What::Answer | What::Done | What::Failed | What::Refused) => {
                 self.heard(port, peer, header, payload);
                 Taken::Done
             }
@@ -574,25 +587,5 @@ fn part_is_over(
             ..Completion::default()
         };
         port.complete(request, completion);
-    }
-}
-
-/// A frame for a window that was freed early: its question, if it is one, has an answer.
-#[cold]
-fn refuse_late(port: &mut Port<'_>, peer: Peer, head: &Header, payload: &[u8]) {
-    let (context, lower) = halves(head);
-    let question = match What::from_tag(head.tag) {
-        Some(What::Unlock | What::Flush) => lower,
-        Some(What::Operate) if head.auxiliary() == 0 => Operation::question_of(payload),
-        _ => 0,
-    };
-    if question != 0 {
-        let failure = Failure {
-            class: abi::MPIX_ERR_PROC_FAILED as u32,
-            text: "the target has freed the window, because a process of it is lost".into(),
-        };
-        let failed = header(What::Failed, context, question, 0);
-        // A peer that is lost needs no answer.
-        let _ = port.send(peer, failed, SendBuffer::owned(failure.encode().into()), None);
     }
 }

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a target does with one frame of an origin.
 
+use isthmus_abi::constants as abi;
 use isthmus_core::error::{Error, Result};
 use isthmus_engine::{Peer, Port, SendBuffer};
+use isthmus_lock::shared::LockKind;
 use isthmus_wire::frame::Header;
 use isthmus_wire::rma::{Does, Failure, Operation, What};
 
@@ -27,6 +29,15 @@ pub(super) enum Step {
     Lie(&'static str),
 }
 
+/// How a request wants a lock.
+pub(super) fn kind_of(number: u64) -> LockKind {
+    match number {
+        0 => LockKind::Shared,
+        2 => LockKind::All,
+        _ => LockKind::Exclusive,
+    }
+}
+
 /// A frame that is being done.
 pub(super) struct Doing<'a, 'b> {
     pub(super) window: &'a Window,
@@ -40,6 +51,16 @@ impl Doing<'_, '_> {
     /// Answers the question of a frame without data.
     pub(super) fn done(&mut self) -> Step {
         self.tell_done(halves(self.from.1).1)
+    }
+
+    /// Gives the lock to its origin if nobody else has or wants it.
+    pub(super) fn lock_at_once(&mut self) -> Step {
+        let kind = kind_of(self.from.1.auxiliary());
+        if self.origin.enter_at_once(self.window, kind) {
+            return self.done();
+        }
+        let (context, question) = halves(self.from.1);
+        self.answer(header(What::Refused, context, question, 0), SendBuffer::EMPTY, 0)
     }
 
     fn tell_done(&mut self, question: u32) -> Step {
@@ -284,5 +305,25 @@ impl Doing<'_, '_> {
             Ok(Err(_)) => Step::Later { block: true },
             Err(error) => self.fail(operation.question, &error),
         }
+    }
+}
+
+/// A frame for a window that was freed early: its question, if it is one, has an answer.
+#[cold]
+pub(super) fn refuse_late(port: &mut Port<'_>, peer: Peer, head: &Header, payload: &[u8]) {
+    let (context, lower) = halves(head);
+    let question = match What::from_tag(head.tag) {
+        Some(What::Unlock | What::Flush | What::Try) => lower,
+        Some(What::Operate) if head.auxiliary() == 0 => Operation::question_of(payload),
+        _ => 0,
+    };
+    if question != 0 {
+        let failure = Failure {
+            class: abi::MPIX_ERR_PROC_FAILED as u32,
+            text: "the target has freed the window, because a process of it is lost".into(),
+        };
+        let failed = header(What::Failed, context, question, 0);
+        // A peer that is lost needs no answer.
+        let _ = port.send(peer, failed, SendBuffer::owned(failure.encode().into()), None);
     }
 }

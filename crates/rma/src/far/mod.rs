@@ -135,6 +135,21 @@ pub(crate) fn let_in(window: &Window, rank: u32) {
     });
 }
 
+/// Before all members end: waits until what nobody has waited for is answered, so that no message of this process about
+/// the window comes after its end.
+pub(crate) fn hear(window: &Window) {
+    if window.far.is_none() {
+        return;
+    }
+    let key = key_of(window);
+    window.world.engine().wait(|engine| {
+        let more = with_machine(engine, protocol::RMA, |desk: &mut Desk, _| desk.has_questions(key));
+        // After a loss nobody is waited for.
+        let lost = engine.core.lost_of(&window.comm.channel().members);
+        (more != Some(true) || lost.is_some()).then_some(())
+    });
+}
+
 /// When all members have ended: no message about the window comes any more; `early`: there may come some.
 pub(crate) fn close(window: &Window, early: bool) {
     if window.far.is_none() {

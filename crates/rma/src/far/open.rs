@@ -15,7 +15,7 @@ use isthmus_wire::frame::Header;
 use isthmus_wire::rma::bundle::MAX_BUNDLE;
 use isthmus_wire::rma::{Does, MAX_OPERATION, What};
 
-use super::doing::{Doing, Step};
+use super::doing::{Doing, Step, kind_of};
 use super::origin::{Origin, Turn, WaitingFrame};
 use super::outgoing::{Answered, Outgoing, halves};
 use crate::window::Window;
@@ -230,14 +230,11 @@ impl Open {
             Some(What::Data) => doing.data(payload),
             Some(What::Flush) if between && payload.is_empty() => doing.done(),
             Some(What::Lock) if between && payload.is_empty() && doing.origin.turn == Turn::Free => {
-                let kind = match halves(header).1 {
-                    0 => LockKind::Shared,
-                    2 => LockKind::All,
-                    _ => LockKind::Exclusive,
-                };
+                let kind = kind_of(u64::from(halves(header).1));
                 doing.origin.join(&self.window, kind);
                 Step::Over
             }
+            Some(What::Try) if between && payload.is_empty() && doing.origin.turn == Turn::Free => doing.lock_at_once(),
             // Whoever comes next must not change what has not left.
             Some(What::Unlock) if doing.origin.lent > 0 => Step::Later { block: false },
             Some(What::Unlock) if between && payload.is_empty() && doing.origin.leave(&self.window) => {

@@ -110,6 +110,19 @@ impl Origin {
         true
     }
 
+    /// Enters if it need not wait.
+    pub(super) fn enter_at_once(&mut self, window: &Window, kind: LockKind) -> bool {
+        fence(Ordering::SeqCst);
+        let lock = window.store.lock(window.comm.rank());
+        if !lock.enter_at_once(kind) {
+            return false;
+        }
+        lock.far_waits();
+        lock.far_enters();
+        self.turn = Turn::Holds(kind);
+        true
+    }
+
     /// Gives the lock back; false: it does not have it.
     pub(super) fn leave(&mut self, window: &Window) -> bool {
         let Turn::Holds(kind) = self.turn else {

@@ -5,11 +5,24 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use isthmus_engine::{Context, EngineError, Peer, Port, Request, SendBuffer, Sending};
+use isthmus_lock::shared::LockKind;
 use isthmus_wire::frame::{Header, Kind};
 use isthmus_wire::rma::bundle::Bundle;
 use isthmus_wire::rma::{Operation, What};
 
 use crate::window::Window;
+
+/// The level of processes that a message takes long to reach: operations leave at once.
+pub(super) const WIDE_AREA: u8 = 0;
+
+/// What a request for a lock says.
+pub(super) fn number_of(kind: LockKind) -> u32 {
+    match kind {
+        LockKind::Shared => 0,
+        LockKind::Exclusive => 1,
+        LockKind::All => 2,
+    }
+}
 
 /// A header of this protocol.
 pub(super) fn header(what: What, context: u32, lower: u32, at: u64) -> Header {

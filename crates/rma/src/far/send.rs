@@ -9,9 +9,11 @@ use isthmus_lock::shared::LockKind;
 use isthmus_wire::frame::protocol;
 use isthmus_wire::rma::{Does, Operation, SHORT, What};
 
+use super::called::several_unsure;
 use super::desk::{Desk, with_desk};
 use super::landing::Landing;
-use super::outgoing::{Among, Frame, Key, header, key_of};
+use super::order::take_before;
+use super::outgoing::{Among, Frame, Key, WIDE_AREA, header, key_of, number_of};
 use crate::counts::Counts;
 use crate::data::When;
 use crate::epoch::Held;
@@ -21,9 +23,6 @@ use crate::window::{Window, sent_of};
 
 /// Most bytes of operations for one process that have not left when a call returns.
 const MOST_WAITING: u64 = 16 << 20;
-
-/// The level of processes that a message takes long to reach: operations leave at once.
-const WIDE_AREA: u8 = 0;
 
 /// An operation on a process on another node.
 pub(super) struct Call<'a> {
@@ -44,15 +43,6 @@ impl Call<'_> {
             Does::Get => WindowCount::Get,
             _ => WindowCount::Accumulate,
         }
-    }
-}
-
-/// What a request for a lock says.
-pub(super) fn number_of(kind: LockKind) -> u32 {
-    match kind {
-        LockKind::Shared => 0,
-        LockKind::Exclusive => 1,
-        LockKind::All => 2,
     }
 }
 
@@ -109,6 +99,11 @@ pub(super) fn send(
         request: None,
     };
     let mut sent = sent_of(window);
+    if several_unsure() && kind.is_some_and(|kind| kind != LockKind::All) && !sent.locked.contains(&rank) {
+        drop(sent);
+        take_before(window, rank);
+        sent = sent_of(window);
+    }
     let name = sent.types.entry(rank).or_default().name(call.datatype)?;
     let mut engine = window.world.engine().lock();
     let said = with_desk(&mut engine, |desk, port| {

@@ -14,8 +14,8 @@ use isthmus_wire::rma::What;
 
 use super::called::is_sure;
 use super::desk::{Desk, with_desk};
-use super::outgoing::{header, key_of};
-use crate::sent::Far;
+use super::outgoing::{WIDE_AREA, header, key_of};
+use crate::sent::{Far, Sent};
 use crate::wait;
 use crate::window::{Flavor, Window, form_of, sent_of};
 
@@ -49,6 +49,7 @@ fn settle_far(window: &Window, rank: Option<u32>, unlocks: bool) -> Result<()> {
     }
     // What another thread waits for this one has to wait for too.
     ranks.extend(sent.settling.keys());
+    ranks.extend(sent.early.keys());
     ranks.retain(|&other| rank.is_none_or(|rank| rank == other));
     let mut engine = window.world.engine().lock();
     let (mut requests, mut result) = (Vec::new(), Ok(()));
@@ -59,12 +60,23 @@ fn settle_far(window: &Window, rank: Option<u32>, unlocks: bool) -> Result<()> {
     })
     .unwrap_or_default();
     for &rank in &ranks {
-        sent.open.remove(&rank);
+        let is_open = sent.open.remove(&rank) || sent.settling.contains_key(&rank);
+        requests.extend(sent.early.remove(&rank));
         *sent.settling.entry(rank).or_default() += 1;
         let what = match unlocks && sent.locked.remove(&rank) {
             true => What::Unlock,
             false => What::Flush,
         };
+        if !is_open {
+            if what == What::Unlock {
+                // Nothing is to be waited for: whoever locks the process next waits until this has come.
+                ask_aside(window, &mut engine, rank, what, 0);
+            }
+            if let Some(error) = loss_of(window, &mut engine, rank) {
+                result = Err(error);
+            }
+            continue;
+        }
         let request = match ask(window, &mut engine, rank, what) {
             Ok(request) => request,
             Err(error) => {
@@ -79,6 +91,9 @@ fn settle_far(window: &Window, rank: Option<u32>, unlocks: bool) -> Result<()> {
                 result = Err(error);
             }
         }
+    }
+    if unlocks && rank.is_some() {
+        ask_early(window, &mut engine, &mut sent);
     }
     if !questions.is_empty() {
         with_machine(&mut engine, protocol::RMA, |desk: &mut Desk, port| desk.let_go(port));
@@ -101,6 +116,24 @@ fn settle_far(window: &Window, rank: Option<u32>, unlocks: bool) -> Result<()> {
         wait_until_left(window, None);
     }
     result
+}
+
+/// Whoever unlocks one of several members that are far away will unlock the others, too: they are asked now whether
+/// they are done, so that all unlocks together take as long as one.
+fn ask_early(window: &Window, engine: &mut Engine, sent: &mut Sent) {
+    let is_asked = |rank: &u32| sent.locked.contains(rank) && !sent.settling.contains_key(rank);
+    let ranks: Vec<u32> = sent.open.iter().copied().filter(is_asked).collect();
+    for rank in ranks {
+        let peer = window.comm.channel().members.peer(rank);
+        let level = with_desk(engine, |_, port| Ok(port.level(peer)));
+        if !level.is_ok_and(|level| level == WIDE_AREA) || loss_of(window, engine, rank).is_some() {
+            continue;
+        }
+        if let Ok(request) = ask(window, engine, rank, What::Flush) {
+            sent.open.remove(&rank);
+            sent.early.insert(rank, request);
+        }
+    }
 }
 
 /// What waits for a flush does so no longer.
@@ -199,8 +232,8 @@ fn peer_of(window: &Window, rank: Option<u32>) -> Option<Peer> {
     rank.map(|rank| window.comm.channel().members.peer(rank))
 }
 
-/// Waits until all these data have come.
-fn wait_for_answers(window: &Window, questions: &mut Vec<u32>) {
+/// Waits until all these questions are answered.
+pub(super) fn wait_for_answers(window: &Window, questions: &mut Vec<u32>) {
     if questions.is_empty() {
         return;
     }
@@ -239,6 +272,21 @@ pub(super) fn ask(window: &Window, engine: &mut Engine, rank: u32, what: What) -
         }
         Ok(request)
     })
+}
+
+/// Asks a member what nobody waits for by a request: gives the number of the question. `None`: the member is lost, and
+/// others tell that.
+pub(super) fn ask_aside(window: &Window, engine: &mut Engine, rank: u32, what: What, at: u64) -> Option<u32> {
+    let (context, peer) = (window.context_number(), window.comm.channel().members.peer(rank));
+    let asked = with_desk(engine, |desk, port| {
+        let question = desk.ask((key_of(window), peer), None, None);
+        let said = desk.say(port, peer, header(what, context, question, at), SendBuffer::EMPTY);
+        if said.is_err() {
+            desk.forget(port, question);
+        }
+        said.map(|()| question)
+    });
+    asked.ok()
 }
 
 /// Why a member does not answer: it is lost.

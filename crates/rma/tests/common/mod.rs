@@ -26,7 +26,7 @@ pub(crate) const BYTES: usize = 1024;
 
 /// Every process at a site of its own.
 fn places(size: u32) -> Arc<PlaceTable> {
-    let name = |rank: u32| ["a", "b", "c"][rank as usize].to_owned();
+    let name = |rank: u32| ["a", "b", "c", "d", "e"][rank as usize].to_owned();
     let subjob = |rank: u32| Subjob {
         name: name(rank),
         lan: name(rank),
