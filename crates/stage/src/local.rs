@@ -5,6 +5,7 @@ use crate::content;
 use crate::error::{StageError, failed};
 use crate::words;
 use isthmus_wire::service::{Entry, EntryKind, MAX_ENTRIES, Manifest, PIECE};
+use rustix::io::Errno;
 use sha2::{Digest, Sha256};
 use std::ffi::OsStr;
 use std::fs;
@@ -195,6 +196,20 @@ fn entry(path: &Path, name: String, follow: bool) -> io::Result<Entry> {
     })
 }
 
+/// What the system says of a link that names nothing: also one to itself, and one to something below a file.
+fn leads_nowhere(error: &io::Error) -> bool {
+    let gone = [Errno::NOENT, Errno::LOOP, Errno::NOTDIR, Errno::NAMETOOLONG];
+    Errno::from_io_error(error).is_some_and(|error| gone.contains(&error))
+}
+
+/// An error about something in a tree, of which its user has named the top.
+fn named(below: &str, error: io::Error) -> io::Error {
+    match below {
+        "" => error,
+        below => io::Error::new(error.kind(), format!("'{below}': {error}")),
+    }
+}
+
 fn descend(path: &Path, prefix: &str, follow: bool, depth: usize, entries: &mut Vec<Entry>) -> io::Result<()> {
     if depth > MAX_DEPTH {
         return Err(io::Error::other(format!(
@@ -202,7 +217,8 @@ fn descend(path: &Path, prefix: &str, follow: bool, depth: usize, entries: &mut 
             path.display()
         )));
     }
-    let mut names: Vec<_> = fs::read_dir(path)?.collect::<io::Result<Vec<_>>>()?;
+    let listed = fs::read_dir(path).and_then(Iterator::collect::<io::Result<Vec<_>>>);
+    let mut names = listed.map_err(|error| named(prefix, error))?;
     names.sort_by_key(fs::DirEntry::file_name);
     for found in names {
         let name = words::text(found.file_name());
@@ -212,7 +228,7 @@ fn descend(path: &Path, prefix: &str, follow: bool, depth: usize, entries: &mut 
             format!("{prefix}/{name}")
         };
         let entry = match entry(&found.path(), below.clone(), follow) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            Err(error) if leads_nowhere(&error) => {
                 match entry(&found.path(), below.clone(), false) {
                     // A link to nothing.
                     Ok(link) => link,
@@ -220,7 +236,7 @@ fn descend(path: &Path, prefix: &str, follow: bool, depth: usize, entries: &mut 
                     Err(_) => continue,
                 }
             }
-            entry => entry?,
+            entry => entry.map_err(|error| named(&below, error))?,
         };
         if entries.len() == MAX_ENTRIES {
             return Err(io::Error::other(format!("there are more than {MAX_ENTRIES} files")));
@@ -265,6 +281,8 @@ mod tests {
         fs::write(path("d/e/f"), "1234").unwrap();
         fs::write(path("a"), "").unwrap();
         std::os::unix::fs::symlink("nowhere", path("z")).unwrap();
+        std::os::unix::fs::symlink("zz", path("zz")).unwrap();
+        std::os::unix::fs::symlink("a/below", path("zzz")).unwrap();
         let walked = |follow| -> Vec<(String, EntryKind, u64)> {
             let entries = walk(top.path(), follow).unwrap();
             entries
@@ -278,7 +296,9 @@ mod tests {
             [
                 ("a".into(), EntryKind::File, 0),
                 ("d/e/f".into(), EntryKind::File, 4),
-                ("z".into(), EntryKind::Other, 7)
+                ("z".into(), EntryKind::Other, 7),
+                ("zz".into(), EntryKind::Other, 2),
+                ("zzz".into(), EntryKind::Other, 7)
             ]
         );
         assert_eq!(walked(false)[2].1, EntryKind::Other);
@@ -291,6 +311,9 @@ mod tests {
                 .contains("circular link")
         );
         assert!(walk(top.path(), false).is_ok());
+        // Root may read everything: the words alone.
+        let refused = |below| named(below, Errno::ACCESS.into()).to_string();
+        assert!(refused("d/e").starts_with("'d/e': Permission denied") && refused("").starts_with("Permission"));
     }
 
     #[test]
