@@ -173,7 +173,15 @@ pub fn worlds() -> io::Result<Vec<Published>> {
 }
 
 fn list(kind: &str) -> io::Result<Vec<Published>> {
-    let place = NamesDirectory::of_user(kind)?;
+    list_in(cache::directory().map_err(io::Error::other)?.join(kind))
+}
+
+fn list_in(base: PathBuf) -> io::Result<Vec<Published>> {
+    // Who only looks makes no directory, and needs none that can be made.
+    if fs::symlink_metadata(&base).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+        return Ok(Vec::new());
+    }
+    let place = NamesDirectory::at(base)?;
     let _turn = place.turn()?;
     Ok(place.sweep())
 }
@@ -290,6 +298,16 @@ mod tests {
 
     fn port(place: &NamesDirectory, name: &str) -> Option<String> {
         place.good(name).unwrap().map(|known| known.port)
+    }
+
+    #[test]
+    fn where_nothing_was_ever_published_there_are_no_names() {
+        let home = tempfile::tempdir().unwrap();
+        let base = home.path().join("names");
+        assert_eq!(list_in(base.clone()).unwrap().len(), 0);
+        assert!(!base.exists(), "looking makes nothing");
+        std::os::unix::fs::symlink("/nowhere", &base).unwrap();
+        assert!(list_in(base).is_err(), "it cannot be used");
     }
 
     #[test]
