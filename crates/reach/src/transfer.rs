@@ -8,6 +8,7 @@ use crate::sharing::Access;
 use crate::workspace::{Terms, Workspace};
 use isthmus_job::Contact;
 use isthmus_stage::local::{Arriving, read_piece};
+use isthmus_stage::store::StageError;
 use isthmus_wire::service::{Answer, Ask, Entry, EntryKind, File, Manifest, Root, WINDOW};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -289,7 +290,7 @@ impl<'a> Line<'a> {
             return Err(out_of_turn());
         };
         let size = manifest.size;
-        let cannot = |error: isthmus_stage::store::StageError| Failure::new(error.to_string(), "");
+        let cannot = |error| not_taken(&file.path, &error);
         let Some(mut arriving) = open_arriving(manifest.clone(), target).await.map_err(cannot)? else {
             progress(size, size);
             return Ok(0);
@@ -324,10 +325,8 @@ impl<'a> Line<'a> {
             }
             match self.service()?.receive(STALL).await? {
                 Answer::Data(bytes) => {
-                    let cannot = |e: isthmus_stage::store::StageError| {
-                        Failure::new(format!("'{}': {e}", file.path), "did it change while it was fetched?")
-                    };
-                    arriving.write(wanted[answered], &bytes).map_err(cannot)?;
+                    let taken = arriving.write(wanted[answered], &bytes);
+                    taken.map_err(|error| not_taken(&file.path, &error))?;
                     answered += 1;
                     arrived += bytes.len() as u64;
                     *fetched += bytes.len() as u64;
@@ -340,6 +339,15 @@ impl<'a> Line<'a> {
         }
         Ok(())
     }
+}
+
+/// Why a file of a site is not here: it is to blame, or this machine.
+fn not_taken(path: &str, error: &StageError) -> Failure {
+    let hint = match error {
+        StageError::Io { .. } => "that is on this machine: check the free space and your rights there",
+        _ => "did it change while it was fetched?",
+    };
+    Failure::new(format!("'{path}': {error}"), hint)
 }
 
 async fn piece_of(file: &Arc<std::fs::File>, number: u32, manifest: &Manifest) -> Result<Vec<u8>, Failure> {
@@ -356,13 +364,33 @@ async fn piece_of(file: &Arc<std::fs::File>, number: u32, manifest: &Manifest) -
     Ok(bytes[..manifest.length(number)].to_vec())
 }
 
-async fn open_arriving(
-    manifest: Manifest,
-    target: &Path,
-) -> Result<Option<Arriving>, isthmus_stage::store::StageError> {
+async fn open_arriving(manifest: Manifest, target: &Path) -> Result<Option<Arriving>, StageError> {
     let target: PathBuf = target.to_owned();
     match tokio::task::spawn_blocking(move || Arriving::open(manifest, &target)).await {
         Ok(opened) => opened,
-        Err(_) => Err(isthmus_stage::store::StageError::Corrupt),
+        Err(_) => Err(StageError::Corrupt),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_here_is_not_blamed_on_the_file() {
+        let full = StageError::Io {
+            doing: "write",
+            path: "here/.out.part".into(),
+            error: rustix::io::Errno::NOSPC.into(),
+        };
+        let failure = not_taken("out", &full);
+        assert!(
+            failure
+                .problem
+                .starts_with("'out': cannot write 'here/.out.part': No space left"),
+            "{failure:?}"
+        );
+        assert!(failure.hint.contains("on this machine"), "{failure:?}");
+        assert!(not_taken("out", &StageError::Corrupt).hint.contains("did it change"));
     }
 }
