@@ -63,7 +63,7 @@ impl Coallocation {
         self.verdict = Some(Verdict {
             status: STATUS_LIMIT,
             problem: Some(format!("the job reached its time limit of {} s", limit.as_secs())),
-            hint: "raise --time".to_owned(),
+            hint: "raise --time, or -timeout of mpiexec".to_owned(),
             late: false,
         });
         self.end_orderly(SIGTERM, now);

@@ -108,6 +108,8 @@ const OPTIONS: [(&str, &[&str]); 47] = [
             "q",
             "quiet",
             "noprefix",
+            // Lines of ranks are whole in any case.
+            "ordered-output",
         ],
     ),
     ("dumprsl", &["dumprsl", "dump-rsl", "globusdumprsl", "globus-dump-rsl"]),
@@ -242,7 +244,8 @@ pub(super) fn unknown(word: &str, help: &str) -> JobError {
 
 /// What to write in place of an option of a launcher that is a scheduler's, or of one that has no counterpart.
 pub(super) fn hint(word: &str) -> Option<&'static str> {
-    Some(match word.trim_start_matches('-') {
+    let name = word.trim_start_matches('-');
+    Some(match name.split_once('=').map_or(name, |(name, _)| name) {
         "p" | "partition" | "q" | "queue" => "give the queue with its site: --site NAME:N,scheduler=slurm,queue=Q",
         "A" | "account" => "give the account with its site: --site NAME:N,scheduler=slurm,account=A",
         "nodes" | "nnodes" => {
@@ -271,6 +274,12 @@ pub(super) fn hint(word: &str) -> Option<&'static str> {
         "dvm" | "ompi-server" | "server" | "report-uri" | "report-pid" | "ckpoint" | "ckpointlib" => {
             "jobs in the background: isthmus run --detach, then isthmus ps, attach and kill"
         }
+        "with-ft" | "enable-recovery" | "enable-ft" => {
+            "isthmus run --on-loss go-on lets the other processes go on when one is lost (ULFM)"
+        }
+        "mpi" => "leave it out: processes find each other without a plugin",
+        "kill-on-bad-exit" => "leave it out: a job ends with the first process that fails",
+        "do-not-launch" | "do-not-run" => "isthmus run --dry-run shows what would be started where",
         "multi-prog" => "write several programs into a job file: isthmus run JOB.toml",
         "o" | "e" | "error" => "--outfile-pattern NAME writes a file for each process: %r is its rank, %t out or err",
         _ => return None,

@@ -254,6 +254,8 @@ mod tests {
             ("-trace ./p", "--trace FILE"),
             ("-xyzzy a ./p", "isthmus run --help"),
             ("-rankfile f ./p", "order of the hosts"),
+            ("--mpi=pmix ./p", "without a plugin"),
+            ("--with-ft ulfm ./p", "--on-loss go-on"),
         ] {
             let error = spelled(line).unwrap_err();
             assert!(error.hint.unwrap().contains(word), "{line}");

@@ -258,7 +258,16 @@ fn words_of_other_launchers() {
     }
     assert_eq!(notes("-initial-errhandler MPI_ERRORS_RETURN ./a"), "");
     assert!(words("-initial-errhandler no ./a").is_err());
-    assert_eq!(notes("-quiet -genvall -host a:22,fd00::2 ./a"), "");
+    assert_eq!(notes("-ordered-output -quiet -genvall -host a:22,fd00::2 ./a"), "");
+    for (line, part) in [
+        ("--mpi=pmix ./a", "without a plugin"),
+        ("--kill-on-bad-exit=1 ./a", "first process that fails"),
+        ("--with-ft ulfm ./a", "--on-loss go-on"),
+        ("--do-not-launch ./a", "--dry-run"),
+    ] {
+        let hint = words(line).unwrap_err().iter().next().unwrap().hint.clone();
+        assert!(hint.unwrap_or_default().contains(part), "{line}");
+    }
     assert!(
         words("-rankfile f ./a")
             .unwrap_err()
