@@ -10,7 +10,9 @@ use isthmus_sched::fork::{self, StandardInput};
 use isthmus_stage::content::hex;
 use isthmus_stage::lines::LineBuffer;
 use isthmus_wire::grid::{Exit, Stream};
+use std::fs::File;
 use std::io;
+use std::os::unix::fs::FileTypeExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
@@ -192,6 +194,23 @@ pub(crate) enum Source {
     Coordinator(mpsc::UnboundedReceiver<Arc<Piece>>),
 }
 
+fn is_pipe(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo())
+}
+
+/// Passes on what is written into a pipe with a name. Opening it waits for the first writer, for ever perhaps, which
+/// neither the agent nor its end waits for: so it has a thread, and no task of the runtime.
+fn carry(from: PathBuf, mut to: File) -> io::Result<()> {
+    let pass_on = move || {
+        // Whoever reads gets an end in any case.
+        let _ = File::open(from).and_then(|mut from| io::copy(&mut from, &mut to));
+    };
+    std::thread::Builder::new()
+        .name("input".to_owned())
+        .spawn(pass_on)
+        .map(drop)
+}
+
 /// Starts process `index`.
 pub(crate) fn start(with: &Surroundings<'_>, index: u32, input: Source) -> io::Result<Process> {
     let Surroundings {
@@ -219,17 +238,20 @@ pub(crate) fn start(with: &Surroundings<'_>, index: u32, input: Source) -> io::R
     let is_told = template.environment.iter().any(|(name, _)| name == threads::VARIABLE);
     let threads = with.threads.filter(|_| !is_told);
     own.extend(threads.map(|n| (threads::VARIABLE, n.to_string())));
-    let (from, queue) = match input {
-        Source::Nowhere => (StandardInput::Empty, None),
-        Source::File(path) => (StandardInput::File(path), None),
-        Source::Coordinator(queue) => (StandardInput::Piped, Some(queue)),
+    let (from, queue, named_pipe) = match input {
+        Source::Nowhere => (StandardInput::Empty, None, None),
+        Source::File(path) if is_pipe(&path) => (StandardInput::Piped, None, Some(path)),
+        Source::File(path) => (StandardInput::File(path), None, None),
+        Source::Coordinator(queue) => (StandardInput::Piped, Some(queue), None),
     };
     let mut child = fork::spawn(template, &own, &from)?;
     let pid = child
         .id()
         .ok_or_else(|| io::Error::other("the process ended before it began"))?;
-    if let (Some(pipe), Some(queue)) = (child.stdin.take(), queue) {
-        tokio::spawn(feed(pipe, queue, (*events).clone()));
+    match (child.stdin.take(), queue, named_pipe) {
+        (Some(pipe), Some(queue), _) => drop(tokio::spawn(feed(pipe, queue, (*events).clone()))),
+        (Some(pipe), None, Some(path)) => carry(path, pipe.into_owned_fd()?.into())?,
+        _ => {}
     }
     let (ended, watch_end) = watch::channel(false);
     let mut readers = Vec::with_capacity(2);

@@ -536,11 +536,15 @@ impl Subjob {
 fn input_file(start: &Start, directory: &Path) -> Result<Option<PathBuf>, Refusal> {
     let stdin = (!start.stdin.is_empty()).then(|| directory.join(words::path(&start.stdin)));
     if let Some(path) = &stdin {
-        let opened = std::fs::File::open(path).and_then(|file| match file.metadata()?.is_dir() {
-            true => Err(rustix::io::Errno::ISDIR.into()),
-            false => Ok(()),
-        });
-        opened.map_err(|error| {
+        // Whoever opens a pipe with a name waits until somebody writes into it.
+        let readable = || {
+            rustix::fs::access(path, rustix::fs::Access::READ_OK)?;
+            match std::fs::metadata(path)?.is_dir() {
+                true => Err(rustix::io::Errno::ISDIR.into()),
+                false => Ok(()),
+            }
+        };
+        readable().map_err(|error: std::io::Error| {
             let reason = format!("cannot read the input file '{}': {error}", path.display());
             Refusal::new(reason, "the path is one at that machine")
         })?;

@@ -2,6 +2,8 @@
 //! Standard streams: to whom input goes, where output goes.
 
 use crate::bench::{Bench, feed, finish};
+use rustix::fs::{FileType, Mode};
+use std::io::Read;
 use std::process::Stdio;
 
 fn with_input(bench: &Bench, line: &str, input: &[u8]) -> crate::bench::Done {
@@ -129,6 +131,34 @@ fn files_that_a_subjob_names() {
     let read = |name: &str| std::fs::read_to_string(bench.root.join(name)).unwrap();
     assert_eq!(read("site-output"), "from the site\nfrom the site\n");
     assert_eq!(read("here-output"), "from here\n");
+}
+
+#[test]
+fn a_pipe_with_a_name_is_read_when_somebody_writes_into_it() {
+    let bench = Bench::new("fifo");
+    let pipe = bench.root.join("pipe");
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, FileType::Fifo, Mode::RWXU, 0).unwrap();
+    // At the site, read by the agent; and here, read by the launcher.
+    for place in ["", "file://"] {
+        let job = format!(
+            "&(resourceManagerContact=home)(count=1)(executable=/bin/sh)(arguments=-c 'echo begun; cat')(stdin=\"{place}{}\")",
+            pipe.display()
+        );
+        bench.write("work/job.rsl", job, 0o644);
+        let mut child = bench.command("run job.rsl").spawn().unwrap();
+        let mut output = child.stdout.take().unwrap();
+        let mut begun = [0; 6];
+        output.read_exact(&mut begun).unwrap();
+        assert_eq!(&begun, b"begun\n", "'{place}': it begins before there is a writer");
+        std::fs::write(&pipe, "data\n").unwrap();
+        let mut rest = String::new();
+        output.read_to_string(&mut rest).unwrap();
+        assert_eq!((rest.as_str(), finish(child).code()), ("data\n", Some(0)), "'{place}'");
+        // Nobody writes, and the job ends all the same.
+        let child = bench.command("run --time 1s job.rsl").spawn().unwrap();
+        assert_eq!(finish(child).code(), Some(124), "'{place}'");
+        bench.assert_clean();
+    }
 }
 
 #[test]
