@@ -17,6 +17,9 @@ pub(crate) trait Revoked: Send + Sync {
     /// No other one of this process has it.
     fn context(&self) -> Context;
 
+    /// Stands for the meeting that its context is of; 0: it is of the world. Numbers of contexts are used again.
+    fn meeting(&self) -> u32;
+
     /// All members, of both groups, and which of them this process is.
     fn everybody(&self) -> (Arc<[Peer]>, u32);
 
@@ -27,10 +30,61 @@ pub(crate) trait Revoked: Send + Sync {
     fn can_be_revoked(&self) -> bool;
 
     /// From now on it is revoked, with everything that it consists of. What is pending on these channels is to end.
-    fn revoke(&self) -> Vec<Channel>;
+    fn revoke(&self, cause: Cause) -> Vec<Channel>;
 
     /// Where it keeps that it is known.
     fn registration(&self) -> &Registration;
+}
+
+/// Why one was revoked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// The program wants it (MPIX_Comm_revoke).
+    Program = 0,
+    /// A member was lost while they disconnected.
+    Loss = 1,
+}
+
+/// Which one was revoked, and why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Word {
+    context: Context,
+    meeting: u32,
+    cause: Cause,
+}
+
+impl Word {
+    fn of(comm: &(impl Revoked + ?Sized), cause: Cause) -> Self {
+        let (context, meeting) = (comm.context(), comm.meeting());
+        Self {
+            context,
+            meeting,
+            cause,
+        }
+    }
+
+    fn header(self) -> Header {
+        let token = u64::from(self.meeting) << 32 | u64::from(self.context.number());
+        Header::control(Kind::Protocol, token, self.cause as u64, 0)
+    }
+
+    fn read(header: &Header) -> Option<Self> {
+        let cause = match header.auxiliary() {
+            0 => Cause::Program,
+            1 => Cause::Loss,
+            _ => return None,
+        };
+        Some(Self {
+            // Equal numbers of other jobs are of communicators in which this process is not.
+            context: Context::new(Job::OWN.number(), header.token as u32),
+            meeting: (header.token >> 32) as u32,
+            cause,
+        })
+    }
+
+    fn is_of(self, comm: &(impl Revoked + ?Sized)) -> bool {
+        (self.context, self.meeting) == (comm.context(), comm.meeting())
+    }
 }
 
 /// What a communicator that can be revoked has: with its end nothing is known of it any more.
@@ -72,7 +126,7 @@ struct ByContext {
     all: FxHashMap<Context, (u64, Weak<dyn Revoked>)>,
     next: u64,
     /// Revoked before they were made here.
-    early: VecDeque<Context>,
+    early: VecDeque<Word>,
 }
 
 impl Revocable {
@@ -86,8 +140,8 @@ impl Revocable {
 
     /// A communicator is there at this process.
     pub(crate) fn begins(self: &Arc<Self>, engine: &Shared, comm: &Arc<impl Revoked + 'static>) {
-        if self.register(comm) {
-            spread(&**comm, &mut engine.lock(), &[]);
+        if let Some(cause) = self.register(comm) {
+            spread(&**comm, &mut engine.lock(), &[], cause);
         }
     }
 
@@ -95,22 +149,22 @@ impl Revocable {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The communicator can be revoked from now on. True: it was, before it was made here.
-    pub(crate) fn register<C: Revoked + 'static>(self: &Arc<Self>, comm: &Arc<C>) -> bool {
+    /// The communicator can be revoked from now on. Why it was, if it was before it was made here.
+    pub(crate) fn register<C: Revoked + 'static>(self: &Arc<Self>, comm: &Arc<C>) -> Option<Cause> {
         let (mut known, context) = (self.known(), comm.context());
         let (number, weak): (_, Weak<C>) = (known.next, Arc::downgrade(comm));
         known.next += 1;
         known.all.insert(context, (number, weak));
-        let early = known.early.iter().position(|early| *early == context);
-        early.and_then(|at| known.early.remove(at));
+        let early = known.early.iter().position(|early| early.is_of(&**comm));
+        let cause = early.and_then(|at| known.early.remove(at)).map(|word| word.cause);
         drop(known);
         let by = self.clone();
         // It becomes known once.
         let _ = comm.registration().0.set(Entry { by, context, number });
-        if early.is_some() {
-            comm.revoke();
+        if let Some(cause) = cause {
+            comm.revoke(cause);
         }
-        early.is_some()
+        cause
     }
 
     fn find(&self, context: Context) -> Option<Arc<dyn Revoked>> {
@@ -122,10 +176,10 @@ impl Revocable {
         self.find(context).is_some_and(|comm| comm.is_revoked())
     }
 
-    fn came_early(&self, context: Context) {
+    fn came_early(&self, word: Word) {
         let early = &mut self.known().early;
-        if !early.contains(&context) {
-            early.push_back(context);
+        if !early.contains(&word) {
+            early.push_back(word);
         }
         if early.len() > EARLY {
             early.pop_front();
@@ -134,31 +188,27 @@ impl Revocable {
 }
 
 /// Ends what is pending here, on these channels, and tells all members.
-pub(crate) fn spread(comm: &dyn Revoked, engine: &mut Engine, channels: &[Channel]) {
+pub(crate) fn spread(comm: &dyn Revoked, engine: &mut Engine, channels: &[Channel], cause: Cause) {
     channels.iter().for_each(|channel| revoke(engine, channel));
     awaken(engine, protocol::REVOKE);
     let (members, me) = comm.everybody();
     with_port(engine, protocol::REVOKE, |port| {
         let others = (0..).zip(members.iter()).filter(|(rank, _)| *rank != me);
-        tell(port, others.map(|(_, other)| *other), comm.context());
+        tell(port, others.map(|(_, other)| *other), Word::of(comm, cause));
     });
 }
 
 /// The farthest first, and by this thread: those who are near are woken by the word, and take the processors from who
 /// has to tell others still.
-fn tell(port: &mut Port<'_>, others: impl Iterator<Item = Peer>, context: Context) {
+fn tell(port: &mut Port<'_>, others: impl Iterator<Item = Peer>, word: Word) {
     let mut others: Vec<Peer> = others.collect();
     others.sort_by_key(|other| port.level(*other));
     for other in others {
         if port.level(other) == FAR {
             port.urge();
         }
-        port.tell(other, word(context));
+        port.tell(other, word.header());
     }
-}
-
-fn word(context: Context) -> Header {
-    Header::control(Kind::Protocol, context.number().into(), 0, 0)
 }
 
 /// What hears that communicators are revoked.
@@ -166,14 +216,13 @@ struct Revoker(Arc<Revocable>);
 
 impl Machine for Revoker {
     fn frame(&mut self, port: &mut Port<'_>, peer: Peer, header: &Header, _: &[u8]) -> Taken {
-        let Ok(number) = u32::try_from(header.token) else {
-            port.accuse(peer, "it revoked a communicator that cannot be");
+        let Some(word) = Word::read(header) else {
+            port.accuse(peer, "it revoked a communicator for no reason that there is");
             return Taken::Done;
         };
-        // Equal numbers of other jobs are of communicators in which this process is not.
-        let context = Context::new(Job::OWN.number(), number);
-        let Some(comm) = self.0.find(context) else {
-            self.0.came_early(context);
+        let known = self.0.find(word.context).filter(|comm| word.is_of(&**comm));
+        let Some(comm) = known else {
+            self.0.came_early(word);
             return Taken::Done;
         };
         let (members, me) = comm.everybody();
@@ -182,9 +231,9 @@ impl Machine for Revoker {
             return Taken::Done;
         }
         if !comm.is_revoked() && comm.can_be_revoked() {
-            comm.revoke().iter().for_each(|channel| port.revoke(channel));
+            comm.revoke(word.cause).iter().for_each(|channel| port.revoke(channel));
             let listeners = listeners(me, members.len() as u32).into_iter();
-            tell(port, listeners.map(|rank| members[rank as usize]), context);
+            tell(port, listeners.map(|rank| members[rank as usize]), word);
         }
         Taken::Done
     }
@@ -215,6 +264,7 @@ mod tests {
     #[derive(Default)]
     struct One {
         number: u32,
+        meeting: u32,
         revoked: AtomicBool,
         registration: Registration,
     }
@@ -236,7 +286,11 @@ mod tests {
             true
         }
 
-        fn revoke(&self) -> Vec<Channel> {
+        fn meeting(&self) -> u32 {
+            self.meeting
+        }
+
+        fn revoke(&self, _: Cause) -> Vec<Channel> {
             self.revoked.store(true, Ordering::Relaxed);
             Vec::new()
         }
@@ -271,9 +325,28 @@ mod tests {
     #[test]
     fn one_that_was_revoked_before_it_was_made_here_begins_so() {
         let all = Arc::<Revocable>::default();
-        all.came_early(Context::new(0, 20));
+        let word = Word::of(
+            &One {
+                number: 20,
+                ..One::default()
+            },
+            Cause::Program,
+        );
+        all.came_early(word);
         assert!(begun(&all, 20).is_revoked());
         assert!(!begun(&all, 20).is_revoked(), "the next one with this context");
+        // A word that comes when its communicator is freed is not one for that of another meeting.
+        all.came_early(Word { meeting: 7, ..word });
+        assert!(!begun(&all, 20).is_revoked());
+        for cause in [Cause::Program, Cause::Loss] {
+            let word = Word {
+                meeting: 7,
+                cause,
+                ..word
+            };
+            assert_eq!(Word::read(&word.header()), Some(word));
+        }
+        assert_eq!(Word::read(&Header::control(Kind::Protocol, 20, 2, 0)), None);
     }
 
     /// A word that has reached one of those that live reaches all of them, as long as fewer have failed than a member

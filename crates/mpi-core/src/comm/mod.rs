@@ -2,7 +2,7 @@
 //! Communicators (MPI 5.0 section 7.4).
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use isthmus_abi::constants as abi;
@@ -17,7 +17,7 @@ use crate::group::Group;
 use crate::meeting::Meeting;
 use crate::meeting::bonds::Bond;
 use crate::remembered::Remembered;
-use crate::revocable::{Registration, Revoked};
+use crate::revocable::{Cause, Registration, Revoked};
 use crate::slabs;
 use crate::topology::{Neighbours, Topology};
 use crate::world::World;
@@ -65,6 +65,8 @@ pub struct Comm {
     persistent: AtomicU32,
     /// How often its members have begun to agree.
     agreements: AtomicU64,
+    /// It was revoked because a member was lost while they disconnected.
+    parted: AtomicBool,
     pub(super) in_force: InForce,
     /// Whether the members represent data differently.
     unlike: OnceLock<bool>,
@@ -174,6 +176,7 @@ fn among(members: Members, group: Group, rank: u32, context: Context, name: &str
         sequence: AtomicU32::new(0),
         persistent: AtomicU32::new(0),
         agreements: AtomicU64::new(0),
+        parted: AtomicBool::new(false),
         in_force: InForce::default(),
         unlike: OnceLock::new(),
         colours: OnceLock::new(),
@@ -344,6 +347,11 @@ impl Comm {
         self.channel.special.is_revoked()
     }
 
+    /// Whether that was because a member was lost while they disconnected.
+    pub(crate) fn is_parted(&self) -> bool {
+        self.parted.load(Ordering::Relaxed)
+    }
+
     /// What the program has set on it, other than hints.
     pub fn user(&self) -> &UserState {
         &self.user
@@ -393,9 +401,18 @@ impl Revoked for Comm {
         &self.registration
     }
 
-    fn revoke(&self) -> Vec<Channel> {
+    fn meeting(&self) -> u32 {
+        let first = |meeting: &Arc<Meeting>| {
+            let [a, b, c, d, ..] = meeting.id();
+            u32::from_le_bytes([a, b, c, d])
+        };
+        self.joined.as_ref().map_or(0, first)
+    }
+
+    fn revoke(&self, cause: Cause) -> Vec<Channel> {
+        self.parted.fetch_or(cause == Cause::Loss, Ordering::Relaxed);
         let inner = self.inter.as_ref().map(|inter| [&inter.local, &inter.joint.comm]);
-        let mut channels: Vec<Channel> = inner.iter().flatten().flat_map(|comm| comm.revoke()).collect();
+        let mut channels: Vec<Channel> = inner.iter().flatten().flat_map(|comm| comm.revoke(cause)).collect();
         self.channel.special.revoke();
         self.remembered.forget();
         channels.push(self.channel.clone());

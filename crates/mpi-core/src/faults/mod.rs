@@ -25,6 +25,7 @@ mod shrink;
 pub use crate::asker::Asker;
 pub use crate::comm::usable;
 pub use agreement::{agree, agree_later};
+pub(crate) use revoke::part;
 pub use revoke::revoke;
 pub use shrink::{shrink, shrink_later};
 

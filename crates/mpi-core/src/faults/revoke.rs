@@ -6,7 +6,7 @@ use isthmus_abi::constants as abi;
 use crate::comm::Comm;
 use crate::error::Result;
 use crate::fail;
-use crate::revocable::{Revoked, spread};
+use crate::revocable::{Cause, Revoked, spread};
 use crate::world::World;
 
 /// MPIX_Comm_revoke: everything that is pending on the communicator ends with an error, at all members, and everything
@@ -23,8 +23,19 @@ pub fn revoke(world: &World, comm: &Comm) -> Result<()> {
             comm.describe()
         );
     }
-    let mut engine = world.engine().lock();
-    let channels = comm.revoke();
-    spread(comm, &mut engine, &channels);
+    because(world, comm, Cause::Program);
     Ok(())
+}
+
+/// A member was lost while they disconnect: all others hear it, who wait for it or for this process.
+pub(crate) fn part(world: &World, comm: &Comm) {
+    if !comm.is_revoked() && comm.can_be_revoked() {
+        because(world, comm, Cause::Loss);
+    }
+}
+
+fn because(world: &World, comm: &Comm, cause: Cause) {
+    let mut engine = world.engine().lock();
+    let channels = comm.revoke(cause);
+    spread(comm, &mut engine, &channels, cause);
 }

@@ -4,13 +4,15 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use isthmus_engine::{Members, Request, close_transport, drop_transport, forget, losses, retire_transport};
+use isthmus_abi::constants as abi;
+use isthmus_engine::{Members, Request, close_transport, drop_transport, forget, goes_on, losses, retire_transport};
 use rustc_hash::FxHashSet;
 
 use crate::comm::{Comm, joined};
 use crate::create::string_tag;
 use crate::error::Result;
-use crate::faults::revoke;
+use crate::fail;
+use crate::faults;
 use crate::internal::{self, Side};
 use crate::meeting::reach::Ways;
 use crate::meeting::{Introduced, Meeting};
@@ -29,13 +31,24 @@ pub fn disconnect(world: &World, comm: &Comm) -> Result<()> {
         return Ok(());
     }
     world.engine().wait(|engine| engine.is_flushed(true).then_some(()));
-    let done = internal::barrier(world, comm.everybody());
-    if done.is_err() {
-        // Of a process of another job only those hear that it is lost who have a connection to it. Others wait for
-        // it, or for this process, which comes no more.
-        _ = revoke(world, comm);
+    let Err(error) = internal::barrier(world, comm.everybody()) else {
+        return Ok(());
+    };
+    // Of a process of another job only those hear that it is lost who have a connection to it. Others wait for it, or
+    // for this process, which comes no more.
+    faults::part(world, comm);
+    if error.class != abi::MPIX_ERR_REVOKED || !comm.is_parted() {
+        return Err(error);
     }
-    done
+    let class = match goes_on(&world.engine().lock().core) {
+        true => abi::MPIX_ERR_PROC_FAILED,
+        false => abi::MPI_ERR_OTHER,
+    };
+    fail!(
+        class,
+        "a member of {} was lost, and another one has heard of it first",
+        comm.describe()
+    )
 }
 
 /// MPI_Comm_free, before the communicator is freed: its members stay connected.
