@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* For lost-client.sh: a server of two processes, of which only the first exchanges messages with its clients. The first client is killed, the second
-   one is served. Arguments: server FILE, or killed FILE, or served FILE; the file has the name of the port. */
+   one is served. Arguments: server FILE, or killed FILE, or served FILE; the file has the name of the port. With `leaves` instead of `server` it ends
+   after the first client, with which it stays connected. */
 #include <mpi.h>
 #include <signal.h>
 #include <stdio.h>
@@ -13,7 +14,7 @@ static void exchange(MPI_Comm other)
     MPI_Sendrecv(&one, 1, MPI_INT, 0, 1, &one, 1, MPI_INT, 0, 1, other, MPI_STATUS_IGNORE);
 }
 
-static void serve(const char *file, int rank)
+static void serve(const char *file, int rank, int leaves)
 {
     char port[MPI_MAX_PORT_NAME] = "", made[4096];
     MPI_Comm other;
@@ -36,6 +37,8 @@ static void serve(const char *file, int rank)
             if (client == 0 && MPI_Recv(&more, 1, MPI_INT, 0, 2, other, MPI_STATUS_IGNORE) == MPI_SUCCESS)
                 MPI_Abort(MPI_COMM_WORLD, 2);
         }
+        if (leaves)
+            return;
         error = MPI_Comm_disconnect(&other);
         printf("process %d is through with client %d: %s\n", rank, client, error ? "an error" : "all is well");
         fflush(stdout);
@@ -67,10 +70,11 @@ int main(int argc, char **argv)
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     if (argc != 3)
         MPI_Abort(MPI_COMM_WORLD, 1);
-    if (!strcmp(argv[1], "server"))
-        serve(argv[2], rank);
+    if (!strcmp(argv[1], "server") || !strcmp(argv[1], "leaves"))
+        serve(argv[2], rank, argv[1][0] == 'l');
     else
         visit(argv[2], !strcmp(argv[1], "killed"));
     MPI_Finalize();
+    printf("process %d has ended\n", rank);
     return 0;
 }

@@ -134,7 +134,7 @@ pub(super) fn undo(world: &World, meeting: &Arc<Meeting>) {
 /// connected with, of other jobs. Whoever is lost is not waited for.
 pub fn wait_for_all(world: &World) {
     part(world);
-    let mut whole: Vec<(Comm, Request)> = Vec::new();
+    let mut whole: Vec<(Arc<Comm>, Request)> = Vec::new();
     let mut parts: Vec<([u8; 16], Vec<u32>, Comm)> = Vec::new();
     let all: Vec<Arc<Meeting>> = world.abroad().meetings.all().clone();
     for meeting in &all {
@@ -155,8 +155,11 @@ pub fn wait_for_all(world: &World) {
             _ = Side::of(&comm, string_tag("", &places)).meet(world, &places, me);
         }
     }
-    for (_comm, request) in whole {
-        _ = world.wait(request);
+    for (comm, request) in whole {
+        if world.wait(request).is_err() {
+            // As in [`disconnect`].
+            _ = revoke(world, &comm);
+        }
     }
     for meeting in all.iter().filter(|meeting| meeting.bonds.is_empty()) {
         wait_until_unused(world, meeting, &all);
@@ -176,7 +179,14 @@ fn wait_until_unused(world: &World, meeting: &Arc<Meeting>, all: &[Arc<Meeting>]
     });
 }
 
-fn begin(world: &World, comm: Comm) -> Option<(Comm, Request)> {
-    let request = internal::start_barrier(world, &comm).ok()?;
-    Some((comm, request))
+fn begin(world: &World, comm: Comm) -> Option<(Arc<Comm>, Request)> {
+    let comm = Arc::new(comm);
+    world.revocable.begins(world.engine(), &comm);
+    match internal::start_barrier(world, &comm) {
+        Ok(request) => Some((comm, request)),
+        Err(_) => {
+            _ = revoke(world, &comm);
+            None
+        }
+    }
 }
