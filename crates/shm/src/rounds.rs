@@ -6,17 +6,17 @@ use std::sync::OnceLock;
 
 use isthmus_datatype::raw::{ReadMemory, UserMemory, WriteMemory};
 use isthmus_transport::slabs::{
-    CellSize, Claim, Disagreement, ENLARGE, Given, Giving, OFFER, Round, SharedSlabs, Slab, Source, Used,
+    CellSize, Claim, Disagreement, ENLARGE, Given, Giving, OFFER, Part, Round, SharedSlabs, Slab, Source, Used,
 };
 use isthmus_transport::{Peer, SendError};
 use rustix::io::Errno;
 
 use crate::pull::{self, HANDLE_BYTES, Handle};
 use crate::slabs::{Cells, NOTES, WORD_CELL, WORD_HEADER};
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::Ordering;
 use crate::together::{Probe, awaiting};
 use crate::transport::ShmTransport;
-use crate::view::{Layout, SlabView, header, rounds};
+use crate::view::{Layout, MARK, SlabView, header, rounds};
 
 /// Rounds from now whose cells are fetched: who gives in one round after the other, and takes nothing, needs the next
 /// sooner than it can come.
@@ -137,9 +137,6 @@ fn read_note(note: u64) -> Claim {
         block: note & BLOCK,
     }
 }
-
-/// In the word that says how many bytes a member gives: its cell is marked.
-const MARK: u64 = 1 << 63;
 
 const _: () = assert!(HANDLE_BYTES == OFFER);
 
@@ -330,20 +327,21 @@ impl SharedSlabs for ShmTransport {
     }
 
     fn given(&self, slab: &Slab, round: Round, cell: u32, bytes: usize) -> (Given<'_>, u64) {
+        self.layouts.view(&self.segment, slab).given(round, cell, bytes)
+    }
+
+    fn take_at_once(&self, slab: &Slab, round: Round, cell: u32, bytes: usize, part: Part<'_>) -> Option<u64> {
         let view = self.layouts.view(&self.segment, slab);
-        let (at, room) = view.cell(round, cell);
-        let header = header(round.size);
-        let bytes = bytes.min(room - header);
-        let memory = view.memory(at, header + bytes);
-        let said = match round.size {
-            CellSize::Word => view.arrived_at(round.size, at).said() as u64,
-            // SAFETY: the cell, which was just found inside the mapping, begins with the word of its length.
-            _ => unsafe { &*memory.cast::<AtomicU64>() }.load(Ordering::Relaxed) & !MARK,
-        };
-        // SAFETY: inside the mapping, which is there as long as the transport is borrowed; nobody writes the cell until
-        // this member has left the round (rule 6).
-        let memory = unsafe { ReadMemory::new(memory.wrapping_add(header), 0, bytes as isize) };
-        (Given::new(memory), said)
+        let (arrived, turn) = view.arrived(round, cell);
+        if !arrived.is_there(turn) {
+            self.spread.idle(&self.segment, self.slot);
+            return None;
+        }
+        let (given, said) = view.given(round, cell, bytes);
+        if said == bytes as u64 {
+            given.copy_to(part.from as isize, part.into, part.at as isize, part.length);
+        }
+        Some(said)
     }
 
     fn mark(&mut self, slab: &Slab, round: Round, cell: u32) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A slab as its members use it: whose words and cells are where, and how far they are.
 
-use isthmus_transport::slabs::{CellSize, Round, Slab};
+use isthmus_datatype::raw::ReadMemory;
+use isthmus_transport::slabs::{CellSize, Given, Round, Slab};
 
 use crate::desk::{Arrived, LONG_ROUNDS, Left, MIDDLE_ROUNDS};
 use crate::segment::{Segment, SlabStart};
@@ -139,12 +140,32 @@ impl<'s> SlabView<'s> {
         unsafe { &*word.cast::<AtomicU64>() }
     }
 
+    /// What a member who has arrived has given, up to so many bytes, and how many it said that it gives.
+    #[inline]
+    pub(crate) fn given(&self, round: Round, cell: u32, bytes: usize) -> (Given<'s>, u64) {
+        let (at, room) = self.cell(round, cell);
+        let header = header(round.size);
+        let bytes = bytes.min(room - header);
+        let memory = self.memory(at, header + bytes);
+        let said = match round.size {
+            CellSize::Word => self.arrived_at(round.size, at).said() as u64,
+            _ => self.length(at).load(Ordering::Relaxed) & !MARK,
+        };
+        // SAFETY: inside the mapping, which is there as long as the transport is borrowed; nobody writes the cell until
+        // this member has left the round (rule 6).
+        let memory = unsafe { ReadMemory::new(memory.wrapping_add(header), 0, bytes as isize) };
+        (Given::new(memory), said)
+    }
+
     /// Bytes of the slab.
     #[inline]
     pub(crate) fn memory(&self, at: usize, bytes: usize) -> *mut u8 {
         self.segment.in_slab(self.layout.start, at, bytes)
     }
 }
+
+/// In the word that says how many bytes a member gives: its cell is marked.
+pub(crate) const MARK: u64 = 1 << 63;
 
 /// How many rounds take turns in memory.
 #[inline]

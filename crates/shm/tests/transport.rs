@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use isthmus_datatype::raw::OwnMemory;
 use isthmus_shm::{Geometry, MAX_PROCESSES, ShmError, ShmTransport};
-use isthmus_transport::slabs::{CellSize, Claim, Round, SharedSlabs, Slab, Used};
+use isthmus_transport::slabs::{CellSize, Claim, Part, Round, SharedSlabs, Slab, Used};
 use isthmus_transport::{Peer, Placement, SendError, Sink, Transport, conformance, wait};
 use isthmus_wire::frame::{Header, Kind};
 use tempfile::TempDir;
@@ -456,4 +456,36 @@ fn slabs_run_out_and_come_back_when_all_members_have_given_them_back() {
     slabs(&mut ends[1]).give_back_slab(7, Used::default());
     assert_eq!(slabs(&mut ends[1]).take_slab(2), Some(7));
     assert_eq!(slabs(&mut ends[0]).take_slab(2), None);
+}
+
+#[test]
+fn a_part_of_what_was_given_is_taken_when_it_is_there_and_as_long_as_it_must_be() {
+    let at = directory();
+    let mut ends = node(&at, &[Peer::new(0), Peer::new(1)]);
+    let number = slabs(&mut ends[0]).take_slab(2).expect("there is one");
+    let slab = |me| Slab { number, members: 2, me };
+    ends.iter_mut().for_each(|end| slabs(end).open_slab(number));
+    for size in [CellSize::Word, CellSize::Short, CellSize::Middle, CellSize::Long] {
+        let (round, result) = (Round { size, number: 0 }, OwnMemory::new(0, 8));
+        let take = |end: &mut ShmTransport, bytes| {
+            let part = Part {
+                from: 2,
+                length: 3,
+                into: &mut result.memory(),
+                at: 4,
+            };
+            slabs(end).take_at_once(&slab(1), round, 0, bytes, part)
+        };
+        assert_eq!(take(&mut ends[1], 6), None, "{size:?}");
+        let giver = slabs(&mut ends[0]);
+        giver
+            .give(&slab(0), round, 0, 6)
+            .expect("memory")
+            .write(0, &[1, 2, 3, 4, 5, 6]);
+        giver.arrive(&slab(0), round, 0..1);
+        assert_eq!(take(&mut ends[1], 5), Some(6), "{size:?}");
+        assert_eq!(result.content(), [0; 8], "nothing of what is longer is taken");
+        assert_eq!(take(&mut ends[1], 6), Some(6), "{size:?}");
+        assert_eq!(result.content(), [0, 0, 0, 0, 3, 4, 5, 0]);
+    }
 }

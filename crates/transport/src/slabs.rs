@@ -255,6 +255,19 @@ impl Given<'_> {
     }
 }
 
+/// A part of what a member gives, and where it goes.
+#[derive(Debug)]
+pub struct Part<'a> {
+    /// Bytes before it.
+    pub from: usize,
+    /// Its bytes.
+    pub length: usize,
+    /// The memory.
+    pub into: &'a mut WriteMemory,
+    /// Bytes from the memory's origin to its place.
+    pub at: usize,
+}
+
 /// What members have given in a round.
 #[derive(Clone, Copy)]
 pub struct Source<'a> {
@@ -347,6 +360,10 @@ pub trait SharedSlabs {
 
     /// What a member who has arrived has given: up to `bytes`, and how many it said that it gives.
     fn given(&self, slab: &Slab, round: Round, cell: u32, bytes: usize) -> (Given<'_>, u64);
+
+    /// At once what takes several calls else: if a member has arrived, and has said that it gives so many `bytes`, this
+    /// part of them is copied to its place. What it has said; `None`: it has not arrived.
+    fn take_at_once(&self, slab: &Slab, round: Round, cell: u32, bytes: usize, part: Part<'_>) -> Option<u64>;
 
     /// Marks a cell that this member is giving: what that means is the callers' affair. The mark goes with the round.
     /// Not in rounds of words.

@@ -72,6 +72,8 @@ pub(crate) trait Data {
     fn target(&self, block: u32, bytes: u64) -> Option<UserMemory>;
     /// Replaces the first bytes of a block of the receive buffer.
     fn put(&self, block: u32, data: &Given<'_>, bytes: usize);
+    /// Where a block of the receive buffer of so many bytes goes, if that is one piece.
+    fn place(&self, block: u32, bytes: u64) -> Option<WriteMemory>;
     /// The first bytes of the receive buffer, if they lie in one piece.
     fn result(&self, bytes: usize) -> Option<WriteMemory>;
     /// Copies as many bytes of what this member sends itself to where it receives them.
@@ -126,6 +128,11 @@ impl<P: Pieces> Data for &P {
     #[inline]
     fn put(&self, block: u32, data: &Given<'_>, bytes: usize) {
         data.copy_to(0, &mut self.receive(block), 0, bytes);
+    }
+
+    #[inline]
+    fn place(&self, block: u32, _: u64) -> Option<WriteMemory> {
+        Some(self.receive(block))
     }
 
     fn result(&self, bytes: usize) -> Option<WriteMemory> {
@@ -261,6 +268,10 @@ impl Data for Bound {
 
     fn put(&self, index: u32, data: &Given<'_>, bytes: usize) {
         data.with(0, bytes, |data| self.receive.write(block(&self.receive, index).0, data));
+    }
+
+    fn place(&self, index: u32, bytes: u64) -> Option<WriteMemory> {
+        self.receive.whole(block(&self.receive, index).0, bytes)
     }
 
     fn result(&self, bytes: usize) -> Option<WriteMemory> {

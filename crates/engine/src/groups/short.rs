@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use isthmus_datatype::raw::{ReadMemory, WriteMemory};
 use isthmus_schedule::Operation as What;
-use isthmus_transport::slabs::{CellSize, Claim, Given, Round, SharedSlabs, Slab};
+use isthmus_transport::slabs::{CellSize, Claim, Given, Part, Round, SharedSlabs, Slab};
 
 use crate::base::binding::{BoundBuffer, Reducer, Sides};
 use crate::base::block::Block;
@@ -72,7 +72,35 @@ impl Short {
     }
 
     fn gives(&self, slab: &Slab) -> bool {
-        !matches!(self.what, What::Bcast | What::Scatter) || slab.me == self.root
+        match self.what {
+            What::Bcast | What::Scatter => slab.me == self.root,
+            // Nobody else takes what its root has.
+            What::Gather | What::Reduce => slab.me != self.root,
+            _ => true,
+        }
+    }
+
+    /// Whether a member takes what it gives itself out of its own buffer: then its cell is for the others alone.
+    #[inline]
+    fn has_own(&self) -> bool {
+        !matches!(self.what, What::Bcast | What::Scatter | What::Barrier)
+    }
+
+    /// Whether what comes is moved to its place as it comes.
+    #[inline]
+    fn moves(&self) -> bool {
+        self.reducer.is_none() && self.take.is_some()
+    }
+
+    /// Where the block for a member begins that another gives, in the cell of that or in its own buffer.
+    #[inline]
+    fn block_in(&self, cell: u32, slab: &Slab) -> usize {
+        let number = match gives_others(self.what) {
+            false => return 0,
+            true if cell == slab.me => cell,
+            true => place_among_others(slab.me, cell),
+        };
+        number as usize * self.block as usize
     }
 
     /// Gives what it gives, if that is possible now; who waits for nothing has left the round then.
@@ -173,44 +201,50 @@ impl Short {
         }
     }
 
-    /// Everything that is waited for has arrived: takes what these cells have, so many bytes each.
+    /// Moves what a member gives, in a cell of so many bytes, to its place. How many that member said; `None`: it has
+    /// not come.
     #[inline]
-    fn take(&self, slabs: &dyn SharedSlabs, slab: &Slab, round: Round, bytes: usize, cells: Range<u32>) -> Taken {
-        let Some(memory) = &self.take else {
+    fn move_one(&self, slabs: &dyn SharedSlabs, slab: &Slab, round: Round, bytes: usize, cell: u32) -> Option<u64> {
+        let (block, from) = (self.block as usize, self.block_in(cell, slab));
+        // One block, or where that of each goes.
+        let at = match self.what {
+            What::Alltoall | What::Gather | What::Allgather => cell as usize * block,
+            _ => 0,
+        };
+        let mut memory = self.take.clone()?;
+        if let Some(own) = self.give.as_ref().filter(|_| cell == slab.me && self.has_own()) {
+            memory.copy(at as isize, own, from as isize, block);
+            return Some(bytes as u64);
+        }
+        let part = Part {
+            from,
+            length: block,
+            into: &mut memory,
+            at,
+        };
+        slabs.take_at_once(slab, round, cell, bytes, part)
+    }
+
+    /// Everything that is waited for has arrived: computes with what these cells have, so many bytes each.
+    #[inline]
+    fn compute(&self, slabs: &dyn SharedSlabs, slab: &Slab, round: Round, bytes: usize, cells: Range<u32>) -> Taken {
+        let (Some(memory), Some((reducer, unit))) = (&self.take, &self.reducer) else {
             return Ok(());
         };
         let (mut memory, block) = (memory.clone(), self.block as usize);
-        // How far the block of each goes from the one before.
-        let apart = match self.what {
-            What::Alltoall | What::Gather | What::Allgather => block,
-            _ => 0,
-        };
         let mut mistake = None;
         // What this member takes of a cell, and where in it that is.
         let mut given = |cell: u32| {
-            let place = match &self.give {
-                Some(all) if gives_others(self.what) => {
-                    if cell == slab.me {
-                        return Some((Given::new(all.clone()), cell as isize * block as isize));
-                    }
-                    place_among_others(slab.me, cell) as isize * block as isize
-                }
-                _ => 0,
-            };
+            let place = self.block_in(cell, slab) as isize;
+            if let Some(own) = self.give.as_ref().filter(|_| cell == slab.me && self.has_own()) {
+                return Some((Given::new(own.clone()), place));
+            }
             let (data, said) = slabs.given(slab, round, cell, bytes);
             if said == bytes as u64 {
                 return Some((data, place));
             }
             mistake.get_or_insert_with(|| cell_collective::wrong_length(cell, said, bytes as u64));
             None
-        };
-        let Some((reducer, unit)) = &self.reducer else {
-            for cell in cells {
-                if let Some((data, from)) = given(cell) {
-                    data.copy_to(from, &mut memory, (cell as usize * apart) as isize, block);
-                }
-            }
-            return mistake.map_or(Ok(()), Err);
         };
         // A division of 64 bits takes as long as all else here.
         let elements = match *unit {
@@ -278,12 +312,15 @@ struct Visit<'a> {
     bytes: usize,
     cell: u32,
     cells: Range<u32>,
-    /// Of those the first that is not known to be there.
+    /// Of those the first that is not known to be there; of what is moved, that has not been.
     seen: u32,
+    /// A member has given another length.
+    mistake: Option<EngineError>,
 }
 
 impl<'a> Visit<'a> {
-    #[inline]
+    // (Each of these has one caller, which then keeps what is asked here in registers.)
+    #[inline(always)]
     fn new(short: &'a Short, slab: &'a Slab, (step, round): (u64, Round), comes_last: bool) -> Self {
         let (bytes, cell, cells) = short.given(slab);
         Self {
@@ -300,11 +337,12 @@ impl<'a> Visit<'a> {
             // Who comes last is the first one.
             seen: cells.start + u32::from(comes_last),
             cells,
+            mistake: None,
         }
     }
 
     /// Does what can be done without waiting. True: everything that it waits for has arrived.
-    #[inline]
+    #[inline(always)]
     fn advance(&mut self, slabs: &mut dyn SharedSlabs) -> Result<bool, EngineError> {
         if self.gives && !self.given {
             if self.comes_last && !self.have_come(slabs) {
@@ -315,15 +353,46 @@ impl<'a> Visit<'a> {
                 return Ok(false);
             }
         }
-        Ok(!self.waits || self.have_come(slabs))
+        Ok(!self.waits
+            || match self.short.moves() {
+                true => self.move_what_came(slabs),
+                false => self.have_come(slabs),
+            })
     }
 
     #[inline]
     fn have_come(&mut self, slabs: &dyn SharedSlabs) -> bool {
-        if self.seen < self.cells.end {
-            self.seen += slabs.have_arrived(self.slab, self.round, self.seen..self.cells.end);
+        while self.seen < self.cells.end {
+            let (me, end) = (self.slab.me, self.cells.end);
+            if self.seen == me && self.short.has_own() {
+                self.seen += 1;
+                continue;
+            }
+            let end = if self.seen < me { end.min(me) } else { end };
+            self.seen += slabs.have_arrived(self.slab, self.round, self.seen..end);
+            if self.seen < end {
+                return false;
+            }
         }
-        self.seen == self.cells.end
+        true
+    }
+
+    /// True: all have come.
+    #[inline]
+    fn move_what_came(&mut self, slabs: &dyn SharedSlabs) -> bool {
+        let (short, bytes) = (self.short, self.bytes as u64);
+        while self.seen < self.cells.end {
+            let cell = self.seen;
+            let Some(said) = short.move_one(slabs, self.slab, self.round, self.bytes, cell) else {
+                return false;
+            };
+            if said != bytes {
+                let wrong = || cell_collective::wrong_length(cell, said, bytes);
+                self.mistake.get_or_insert_with(wrong);
+            }
+            self.seen += 1;
+        }
+        true
     }
 
     /// What it has given was everything, and it has left the round with that.
@@ -332,11 +401,14 @@ impl<'a> Visit<'a> {
         self.gives && !self.waits
     }
 
-    /// Everything that it waits for has arrived: takes it and leaves the round.
-    #[inline]
-    fn end(&self, slabs: &mut dyn SharedSlabs) -> Taken {
+    /// Everything that it waits for has arrived: takes what has not been moved, and leaves the round.
+    #[inline(always)]
+    fn end(&mut self, slabs: &mut dyn SharedSlabs) -> Taken {
         let cells = self.cells.clone();
-        let taken = self.short.take(slabs, self.slab, self.round, self.bytes, cells);
+        let taken = match self.mistake.take() {
+            None => self.short.compute(slabs, self.slab, self.round, self.bytes, cells),
+            Some(mistake) => Err(mistake),
+        };
         slabs.leave(self.slab, self.round);
         taken
     }

@@ -5,7 +5,7 @@
 
 use isthmus_datatype::raw::ReadMemory;
 use isthmus_schedule::Operation as What;
-use isthmus_transport::slabs::{SharedSlabs, Slab};
+use isthmus_transport::slabs::{Part, SharedSlabs, Slab};
 
 use super::Rows;
 use super::slots::Slots;
@@ -38,27 +38,26 @@ impl<D: Data> Rows<D> {
         if !self.is_usual() || self.gives[0] && !self.give_all(slabs, slab) {
             return Ok(true);
         }
-        if std::mem::take(&mut self.keeps) {
+        let keeps_own = self.step.what == What::Allgatherv && !self.step.in_place;
+        if std::mem::take(&mut self.keeps) || keeps_own {
             self.copy_own(slab);
         }
-        let round = self.rounds[0];
         let (first, end) = self.givers(slab);
         self.next = first;
         while self.next < end {
             let length = self.taken(slab, self.next);
-            if length > 0 {
-                let (cell, _) = self.cell(slab, self.next);
-                while slabs.have_arrived(slab, round, cell..cell + 1) == 0 {
-                    if !pause() {
-                        return Ok(false);
+            if length > 0 && !(keeps_own && self.next == slab.me) {
+                let said = loop {
+                    match self.take_next(slabs, slab, length)? {
+                        Some(said) => break said,
+                        None if pause() => {}
+                        None => return Ok(false),
                     }
-                }
-                let (memory, said) = slabs.given(slab, round, cell, self.slots.short());
+                };
                 if said != length {
                     // It is elsewhere, or as long as it must not be.
                     return Ok(true);
                 }
-                self.take(slab, &memory.part(0, length as usize), length)?;
             }
             self.next += 1;
         }
@@ -67,6 +66,36 @@ impl<D: Data> Rows<D> {
             *left = *left || slabs.leave_soon(slab, round);
         }
         Ok(true)
+    }
+
+    /// Takes the next member's block, if that has come and has this length. How long it is; `None`: it has not come.
+    #[inline]
+    fn take_next(&self, slabs: &dyn SharedSlabs, slab: &Slab, length: u64) -> Result<Option<u64>, EngineError> {
+        let (round, bytes, (cell, _)) = (self.rounds[0], length as usize, self.cell(slab, self.next));
+        let block = if self.step.what == What::Scatterv {
+            slab.me
+        } else {
+            self.next
+        };
+        if self.data.computes().is_none() {
+            if let Some(mut place) = self.data.place(block, length) {
+                let part = Part {
+                    from: 0,
+                    length: bytes,
+                    into: &mut place,
+                    at: 0,
+                };
+                return Ok(slabs.take_at_once(slab, round, cell, bytes, part));
+            }
+        }
+        if slabs.have_arrived(slab, round, cell..cell + 1) == 0 {
+            return Ok(None);
+        }
+        let (memory, said) = slabs.given(slab, round, cell, self.slots.short());
+        if said == length {
+            self.take(slab, &memory.part(0, bytes), length)?;
+        }
+        Ok(Some(said))
     }
 
     /// Members of which it takes something.

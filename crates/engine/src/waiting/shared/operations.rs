@@ -281,8 +281,12 @@ impl GroupCall<'_> {
             Some(mut engine) => begin(&mut engine)?,
             None => begin(&mut self.shared.lock())?,
         };
-        let begun = begun.transpose();
-        Some(begun.map_or(Ok(()), |begun| self.over(self.shared.lock(), begun)))
+        // (Not `transpose` and `map_or`: what is usual would be copied from one to the other.)
+        Some(match begun {
+            Ok(None) => Ok(()),
+            Ok(Some(request)) => self.over(self.shared.lock(), Ok(request)),
+            Err(error) => self.over(self.shared.lock(), Err(error)),
+        })
     }
 
     /// What of it is not over has a request; of what is those who watch are told.
