@@ -33,6 +33,7 @@ pub use unequal::PlainUnequal;
 
 /// Does or starts an operation; collective. `plain` gives it where nothing is unusual, `general` always, or says what
 /// is wrong with it. Of a persistent one only the latter is asked.
+// (What is plain stays where it was made: it is large.)
 #[inline(always)]
 pub fn perform(
     world: &World,
@@ -44,10 +45,10 @@ pub fn perform(
     if form != Form::Persistent && comm.has_shortcuts(world) {
         let plain = plain();
         if form == Form::Blocking {
-            if let Some(done) = plain.and_then(|plain| quick::run_plain(world, comm, &plain)) {
+            if let Some(done) = plain.as_ref().and_then(|plain| quick::run_plain(world, comm, plain)) {
                 return done.map(|()| Performed::Done).map_err(|error| *error);
             }
-        } else if let Some(begun) = plain.and_then(|plain| quick::start_plain(world, comm, &plain)) {
+        } else if let Some(begun) = plain.as_ref().and_then(|plain| quick::start_plain(world, comm, plain)) {
             return Ok(Performed::of(begun));
         }
     }
@@ -65,7 +66,7 @@ pub fn perform_unequal<P: Pieces>(
 ) -> Result<Performed> {
     if form != Form::Persistent && comm.has_cells(world) {
         let plain = plain();
-        if let Some(performed) = plain.and_then(|plain| comm.perform_plain(world, form, &plain)) {
+        if let Some(performed) = plain.as_ref().and_then(|plain| comm.perform_plain(world, form, plain)) {
             return performed;
         }
     }

@@ -148,7 +148,21 @@ impl<B: Memory> Side<'_, B> {
 pub(super) struct Blocks<'a> {
     send: Side<'a, Source>,
     receive: Side<'a, Target>,
+    /// Bytes of the longest of them.
+    longest: u64,
     computes: Option<Arithmetic>,
+}
+
+impl<'a> Blocks<'a> {
+    #[inline(always)]
+    fn new(send: Side<'a, Source>, receive: Side<'a, Target>) -> Self {
+        Self {
+            longest: send.longest().max(receive.longest()),
+            send,
+            receive,
+            computes: None,
+        }
+    }
 }
 
 impl Pieces for Blocks<'_> {
@@ -175,7 +189,7 @@ impl Pieces for Blocks<'_> {
 
     #[inline]
     fn longest(&self) -> u64 {
-        self.send.longest().max(self.receive.longest())
+        self.longest
     }
 
     fn computes(&self) -> Option<&Arithmetic> {
@@ -204,11 +218,7 @@ fn plain<'a>(
             in_place,
             own: (0, 0),
         },
-        pieces: Blocks {
-            send,
-            receive,
-            computes: None,
-        },
+        pieces: Blocks::new(send, receive),
     }
 }
 
@@ -311,11 +321,7 @@ fn equal<B: Memory>(elements: &Elements<B>, blocks: usize) -> Option<Side<'stati
 const ALONG: u64 = 4096;
 
 fn along<'a>(what: Operation, send: Side<'a, Source>, receive: Side<'a, Target>) -> Option<PlainAlong<Blocks<'a>>> {
-    let pieces = Blocks {
-        send,
-        receive,
-        computes: None,
-    };
+    let pieces = Blocks::new(send, receive);
     (pieces.longest() <= ALONG).then_some(PlainAlong { what, pieces })
 }
 
