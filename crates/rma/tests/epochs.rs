@@ -253,7 +253,7 @@ fn what_is_got_under_a_lock_is_what_was_there_under_it() {
                 0 => Vec::new(),
                 _ => count_on(&window, TIMES),
             };
-            members::meet(world, &comm::of_world(world)).expect("met");
+            window.fence(0).expect("met");
             seen
         })
     };
@@ -450,7 +450,7 @@ fn all_who_take_several_locks_in_one_order_get_them() {
                     window.unlock(target as i32).expect("unlocked");
                 }
             }
-            members::meet(world, &comm::of_world(world)).expect("met");
+            window.fence(0).expect("met");
             own(&window, 0)
         })
     };
