@@ -377,3 +377,46 @@ fn several_locks_take_as_many_trips_as_one() {
         assert_eq!(asked[0], [0, 1, 5, 5, 5, 5, 0, 1, 5, 5, 5, 5, 5]);
     });
 }
+
+/// Threads of a process lock a process each, again and again, and try the locks of each other with theirs.
+#[test]
+fn several_threads_lock_a_process_each() {
+    const TIMES: i64 = 150;
+    let (ends, _switch) = network(5, Options::default()).expect("eventfd");
+    let last = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let last = &last;
+        let make = |(rank, end)| {
+            scope.spawn(move || {
+                let world = common::world(Peer::new(rank), end, 5);
+                let window = common::window(world, (Flavor::Allocate, 64));
+                while rank > 0 && !last.load(Ordering::SeqCst) {
+                    world.engine().lock().progress();
+                    std::thread::yield_now();
+                }
+                let count = &|rank: i32| {
+                    for _ in 0..TIMES {
+                        window.lock(LockKind::Exclusive, rank, 0).expect("called for");
+                        Cell::of(&window, rank).add(1);
+                        window.unlock(rank).expect("unlocked");
+                    }
+                };
+                if rank == 0 {
+                    std::thread::scope(|scope| {
+                        (1..5).for_each(|rank| drop(scope.spawn(move || count(rank))));
+                    });
+                    last.store(true, Ordering::SeqCst);
+                }
+                let mut bytes = [0; 8];
+                window.own_memory().reading().read(0, &mut bytes);
+                i64::from_ne_bytes(bytes)
+            })
+        };
+        let threads: Vec<_> = (0..).zip(ends).map(make).collect();
+        let counted: Vec<i64> = threads
+            .into_iter()
+            .map(|thread| thread.join().expect("ended"))
+            .collect();
+        assert_eq!(counted, [0, TIMES, TIMES, TIMES, TIMES]);
+    });
+}

@@ -50,7 +50,8 @@ pub(super) fn all_unsure(desk: &Desk) -> Vec<(Arc<Window>, u32)> {
 
 /// The first of these. `beside`: if it does not know to have this one either, and it is not the only one.
 pub(super) fn first_unsure(desk: &Desk, beside: Option<(Key, u32)>) -> Option<(Arc<Window>, u32)> {
-    if beside.is_some_and(|lock| desk.unsure == [lock] || !desk.unsure.contains(&lock)) {
+    // What is tried is neither asked for nor had.
+    if beside.is_some_and(|lock| !desk.tries && desk.unsure == [lock] || !desk.unsure.contains(&lock)) {
         return None;
     }
     let mut all = desk.unsure.iter();
@@ -61,6 +62,14 @@ pub(super) fn first_unsure(desk: &Desk, beside: Option<(Key, u32)>) -> Option<(A
 #[inline]
 pub(super) fn any_unsure() -> bool {
     UNSURE.load(Ordering::Relaxed) > 0
+}
+
+/// A thread tries to get them, so that others have to look: what it tries counts once more.
+pub(super) fn trying(begins: bool) {
+    match begins {
+        true => UNSURE.fetch_add(1, Ordering::SeqCst),
+        false => UNSURE.fetch_sub(1, Ordering::SeqCst),
+    };
 }
 
 /// Whether there are several.

@@ -15,7 +15,7 @@ use isthmus_lock::shared::LockKind;
 use isthmus_wire::frame::protocol;
 use isthmus_wire::rma::What;
 
-use super::called::{all_unsure, any_unsure, first_unsure, is_sure};
+use super::called::{all_unsure, any_unsure, first_unsure, is_sure, trying};
 use super::desk::{Desk, with_desk};
 use super::outgoing::{header, key_of, number_of};
 use super::settle::{ask, ask_aside, loss_of, wait_for_answers};
@@ -31,10 +31,12 @@ fn alone<T>(window: &Window, act: impl FnOnce() -> T) -> T {
         });
         free.unwrap_or(true).then_some(())
     });
+    trying(true);
     let done = act();
     with_machine(&mut engine.lock(), protocol::RMA, |desk: &mut Desk, _| {
         desk.tries = false
     });
+    trying(false);
     done
 }
 
