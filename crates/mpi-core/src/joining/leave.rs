@@ -158,7 +158,7 @@ pub fn wait_for_all(world: &World) {
     for (comm, request) in whole {
         if world.wait(request).is_err() {
             // As in [`disconnect`].
-            _ = revoke(world, &comm);
+            faults::part(world, &comm);
         }
     }
     for meeting in all.iter().filter(|meeting| meeting.bonds.is_empty()) {
@@ -185,7 +185,7 @@ fn begin(world: &World, comm: Comm) -> Option<(Arc<Comm>, Request)> {
     match internal::start_barrier(world, &comm) {
         Ok(request) => Some((comm, request)),
         Err(_) => {
-            _ = revoke(world, &comm);
+            faults::part(world, &comm);
             None
         }
     }
