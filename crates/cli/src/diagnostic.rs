@@ -9,6 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Exit status for what the user wrote wrong.
 pub(crate) const STATUS_USAGE: u8 = 2;
+/// Exit status of whoever follows a job when nobody reads its output any more: 128 + SIGPIPE, as of the job itself.
+pub(crate) const STATUS_UNREAD: u8 = 141;
 
 /// Tells the user everything that is wrong with what they wrote, or has failed.
 pub(crate) fn refuse(errors: &(impl Clone + Into<JobErrors>)) -> ExitCode {

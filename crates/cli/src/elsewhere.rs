@@ -2,6 +2,7 @@
 //! Jobs whose coordinator is at another site: `SITE/JOB` in place of a job, `isthmus ps --site`. The command runs at
 //! that site, through ssh, and what it prints comes here.
 
+use crate::diagnostic::STATUS_UNREAD;
 use crate::{Verb, reach};
 use isthmus_job::JobError;
 use isthmus_reach::{Access, Failure, Remote};
@@ -106,7 +107,7 @@ fn passed(there: There<'_>, words: Vec<String>, mut heard: Heard, is_attached: b
     let ended = at_site(there.site, words, None, &mut |said| heard.say(said));
     match heard.is_unread {
         // The status of a job is not known where nobody reads on.
-        true if is_attached => ExitCode::FAILURE,
+        true if is_attached => ExitCode::from(STATUS_UNREAD),
         true => ExitCode::SUCCESS,
         false => told(there.site, ended),
     }

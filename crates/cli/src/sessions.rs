@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `isthmus attach`, `logs`, `signal`, `kill` and `edit`: jobs that run, and those that ran in the background.
 
-use crate::diagnostic::STATUS_USAGE;
+use crate::diagnostic::{STATUS_UNREAD, STATUS_USAGE};
 use crate::successor::with_launcher;
 use crate::{inherited, reader};
 use clap::Args;
@@ -148,7 +148,7 @@ pub(crate) fn attach(arguments: &Attach) -> ExitCode {
         let entry = in_background(with_launcher(entry)?)?;
         // Its status is not known where nobody reads on.
         let Some(entry) = follow(entry, &["output", "errors"])? else {
-            return Ok(ExitCode::FAILURE);
+            return Ok(ExitCode::from(STATUS_UNREAD));
         };
         let Some((status, _, _)) = entry.outcome() else {
             return Err(without_launcher(&entry));
