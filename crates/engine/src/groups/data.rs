@@ -23,6 +23,32 @@ pub struct Unequal {
     pub own: (u64, u64),
 }
 
+impl Unequal {
+    /// For whom the slots are that a member gives.
+    #[inline]
+    pub(crate) fn receivers(&self, members: u32) -> std::ops::Range<u32> {
+        match self.what {
+            What::Scatterv | What::Alltoallv | What::Alltoallw => 0..members,
+            _ => 0..1,
+        }
+    }
+
+    /// The slot of a member in the cell of another.
+    #[inline]
+    pub(crate) fn slot(&self, giver: u32, taker: u32) -> usize {
+        match self.what {
+            What::Alltoallv | What::Alltoallw => (taker - u32::from(taker > giver)) as usize,
+            _ => 0,
+        }
+    }
+
+    /// Whether what a member gives itself does not go through cells.
+    #[inline]
+    pub(crate) fn is_apart(&self) -> bool {
+        matches!(self.what, What::Alltoallv | What::Alltoallw)
+    }
+}
+
 /// What a reduction computes with elements that lie one behind the other.
 #[derive(Clone)]
 pub struct Arithmetic {

@@ -109,12 +109,12 @@ impl<D: Data> Rows<D> {
         if rows.is_usual() {
             rows.keeps = match step.what {
                 What::Gatherv | What::Scatterv => slab.me == step.root && !step.in_place,
-                _ => rows.is_apart(),
+                _ => rows.step.is_apart(),
             };
             return rows;
         }
         let is_middle = |to: &u32| rows.slots.size(rows.given(slab, *to)) == Some(CellSize::Middle);
-        let gives_middle = rows.receivers(slab).any(|to| is_middle(&to));
+        let gives_middle = rows.step.receivers(slab.members).any(|to| is_middle(&to));
         // A block that has a cell for itself needs no word in another.
         let gives_short = rows.slots.count() > 1 || !gives_middle || !rows.others(slab).all(|to| is_middle(&to));
         rows.gives = [gives_short, gives_middle].map(|gives| gives && rows.gives[0]);
@@ -123,7 +123,7 @@ impl<D: Data> Rows<D> {
             What::Gatherv | What::Scatterv => slab.me == step.root && !step.in_place,
             // A short one comes out of the own cell.
             What::Allgatherv => !step.in_place && rows.slots.size(rows.given(slab, 0)).is_none(),
-            _ => rows.is_apart(),
+            _ => rows.step.is_apart(),
         };
         rows
     }
@@ -189,18 +189,10 @@ impl<D: Data> Rows<D> {
         self.data.keep(slab.me, bytes as usize);
     }
 
-    /// For whom the slots are that this member gives.
-    fn receivers(&self, slab: &Slab) -> std::ops::Range<u32> {
-        match self.step.what {
-            What::Scatterv | What::Alltoallv | What::Alltoallw => 0..slab.members,
-            _ => 0..1,
-        }
-    }
-
     /// Those of them whose blocks go through cells.
     fn others(&self, slab: &Slab) -> impl Iterator<Item = u32> {
-        let (apart, me) = (self.is_apart() || self.step.what == What::Scatterv, slab.me);
-        self.receivers(slab).filter(move |&to| !apart || to != me)
+        let (apart, me) = (self.step.is_apart() || self.step.what == What::Scatterv, slab.me);
+        self.step.receivers(slab.members).filter(move |&to| !apart || to != me)
     }
 
     /// The block that it gives in a slot: of which buffer, and its number.
@@ -241,19 +233,11 @@ impl<D: Data> Rows<D> {
         }
     }
 
-    /// The slot of a member in the cell of another.
-    fn slot(&self, giver: u32, taker: u32) -> usize {
-        match self.step.what {
-            What::Alltoallv | What::Alltoallw => (taker - u32::from(taker > giver)) as usize,
-            _ => 0,
-        }
-    }
-
     /// The cell in which a member's block is, and which slot of it is for this process.
     fn cell(&self, slab: &Slab, from: u32) -> (u32, usize) {
         match self.step.what {
             What::Scatterv => (slab.me, 0),
-            _ => (from, self.slot(from, slab.me)),
+            _ => (from, self.step.slot(from, slab.me)),
         }
     }
 
@@ -366,7 +350,10 @@ impl<D: Data> Rows<D> {
         if size > 0 || self.slots.count() > 1 || self.step.what == What::Scatterv {
             return None;
         }
-        let to = self.receivers(slab).find(|&to| to != slab.me || !self.is_apart())?;
+        let to = self
+            .step
+            .receivers(slab.members)
+            .find(|&to| to != slab.me || !self.step.is_apart())?;
         self.short_piece(slab, to)
     }
 
@@ -388,12 +375,6 @@ impl<D: Data> Rows<D> {
         given
     }
 
-    /// Whether what a member gives itself does not go through cells.
-    #[inline]
-    fn is_apart(&self) -> bool {
-        matches!(self.step.what, What::Alltoallv | What::Alltoallw)
-    }
-
     /// Gives everything that goes in a round.
     fn give(&self, slabs: &mut dyn SharedSlabs, slab: &Slab, size: usize) -> Result<(), EngineError> {
         if size == 1 && self.give_words(slabs, slab)? {
@@ -401,11 +382,11 @@ impl<D: Data> Rows<D> {
         }
         if self.step.what != What::Scatterv {
             let cell = slab.me;
-            self.give_cell(slabs, slab, size, cell, self.receivers(slab))?;
+            self.give_cell(slabs, slab, size, cell, self.step.receivers(slab.members))?;
             slabs.arrive(slab, self.rounds[size], cell..cell + 1);
             return Ok(());
         }
-        for to in self.receivers(slab).filter(|&to| to != slab.me) {
+        for to in self.step.receivers(slab.members).filter(|&to| to != slab.me) {
             if size == 0 {
                 if let Some(memory) = self.short_piece(slab, to) {
                     let (_, bytes) = memory.window();
@@ -431,7 +412,7 @@ impl<D: Data> Rows<D> {
         cell: u32,
         receivers: std::ops::Range<u32>,
     ) -> Result<(), EngineError> {
-        let others = receivers.filter(|&to| !self.is_apart() || to != slab.me);
+        let others = receivers.filter(|&to| !self.step.is_apart() || to != slab.me);
         if size == 0 && self.slots.count() == 1 {
             return others.take(1).try_for_each(|to| self.give_one(slabs, slab, cell, to));
         }
@@ -450,7 +431,7 @@ impl<D: Data> Rows<D> {
         let mut memory = slabs.give(slab, self.rounds[size], cell, all).map_err(no_memory)?;
         for to in others {
             let length = self.given(slab, to);
-            let mut at = self.slot(slab.me, to) * slot;
+            let mut at = self.step.slot(slab.me, to) * slot;
             if size == 0 {
                 memory.write(at as isize, &said(length).to_ne_bytes());
                 at += LENGTH;

@@ -347,11 +347,6 @@ impl Comm {
         self.channel.special.is_revoked()
     }
 
-    /// Whether that was because a member was lost while they disconnected.
-    pub(crate) fn is_parted(&self) -> bool {
-        self.parted.load(Ordering::Relaxed)
-    }
-
     /// What the program has set on it, other than hints.
     pub fn user(&self) -> &UserState {
         &self.user
@@ -377,6 +372,11 @@ impl Comm {
 /// Number of the next agreement, which all members count.
 pub(crate) fn next_agreement(comm: &Comm) -> u64 {
     comm.agreements.fetch_add(1, Ordering::Relaxed)
+}
+
+/// Whether it was revoked because a member was lost while they disconnected.
+pub(crate) fn is_parted(comm: &Comm) -> bool {
+    comm.parted.load(Ordering::Relaxed)
 }
 
 impl Revoked for Comm {

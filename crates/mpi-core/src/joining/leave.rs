@@ -8,7 +8,7 @@ use isthmus_abi::constants as abi;
 use isthmus_engine::{Members, Request, close_transport, drop_transport, forget, goes_on, losses, retire_transport};
 use rustc_hash::FxHashSet;
 
-use crate::comm::{Comm, joined};
+use crate::comm::{Comm, is_parted, joined};
 use crate::create::string_tag;
 use crate::error::Result;
 use crate::fail;
@@ -37,7 +37,7 @@ pub fn disconnect(world: &World, comm: &Comm) -> Result<()> {
     // Of a process of another job only those hear that it is lost who have a connection to it. Others wait for it, or
     // for this process, which comes no more.
     faults::part(world, comm);
-    if error.class != abi::MPIX_ERR_REVOKED || !comm.is_parted() {
+    if error.class != abi::MPIX_ERR_REVOKED || !is_parted(comm) {
         return Err(error);
     }
     let class = match goes_on(&world.engine().lock().core) {
