@@ -423,46 +423,51 @@ fn add(window: &Window, rank: i32) {
     added.expect("added");
 }
 
-/// Each takes the locks of the two others, or of all three, in the order of their ranks.
+/// Each takes locks of a range of processes in the order of their ranks, operates on some of them, and goes on without
+/// waiting where nothing is open.
 #[test]
 fn all_who_take_several_locks_in_one_order_get_them() {
-    const TIMES: i64 = 60;
-    let (ends, _switch) = network(3, Options::default()).expect("eventfd");
+    const TIMES: u32 = 4_000;
+    const SIZE: u32 = 4;
+    let (ends, _switch) = network(SIZE, Options::default()).expect("eventfd");
     let act = |(rank, end)| {
         std::thread::spawn(move || {
-            let world = common::world(Peer::new(rank), end, 3);
+            let world = common::world(Peer::new(rank), end, SIZE);
             let window = common::window(world, (Flavor::Allocate, 64));
-            for time in 0..TIMES {
-                let kind = |target| match (time + target) % 3 {
-                    0 => LockKind::Shared,
-                    _ => LockKind::Exclusive,
-                };
-                let targets = (0..3).filter(|&target| time % 2 == 0 || target != i64::from(rank));
-                let targets: Vec<i64> = targets.collect();
-                for &target in &targets {
-                    window.lock(kind(target), target as i32, 0).expect("called for");
+            let mut state = u64::from(rank) + 1;
+            let mut below = |bound: u32| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                (state >> 33) as u32 % bound
+            };
+            let mut added = [0; SIZE as usize];
+            for _ in 0..TIMES {
+                let first = below(SIZE);
+                let targets = first..first + 1 + below(SIZE - first);
+                for target in targets.clone() {
+                    let kind = [LockKind::Shared, LockKind::Exclusive, LockKind::Exclusive][below(3) as usize];
+                    window.lock(kind, target as i32, 0).expect("called for");
                 }
-                // Some are never used, and the first use is not that of the first one.
-                for &target in targets.iter().rev().filter(|&&target| (time + target) % 5 > 0) {
+                let mut used: Vec<u32> = targets.clone().filter(|_| below(2) > 0).collect();
+                if below(2) > 0 {
+                    used.reverse();
+                }
+                for target in used {
                     add(&window, target as i32);
+                    added[target as usize] += 1;
                 }
-                for &target in &targets {
+                for target in targets {
                     window.unlock(target as i32).expect("unlocked");
                 }
             }
             window.fence(0).expect("met");
-            own(&window, 0)
+            (own(&window, 0), added)
         })
     };
     let threads: Vec<_> = (0..).zip(ends).map(act).collect();
-    let added: Vec<i64> = threads
-        .into_iter()
-        .map(|thread| thread.join().expect("ended"))
+    let ended = threads.into_iter().map(|thread| thread.join().expect("ended"));
+    let (own, added): (Vec<i64>, Vec<[i64; SIZE as usize]>) = ended.unzip();
+    let expected: Vec<i64> = (0..SIZE as usize)
+        .map(|target| added.iter().map(|of| of[target]).sum())
         .collect();
-    let expected = |target: i64| {
-        let from =
-            |rank: i64| (0..TIMES).filter(move |time| (time % 2 == 0 || target != rank) && (time + target) % 5 > 0);
-        (0..3).map(|rank| from(rank).count() as i64).sum::<i64>()
-    };
-    assert_eq!(added, [0, 1, 2].map(expected));
+    assert_eq!(own, expected);
 }

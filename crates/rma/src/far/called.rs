@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use isthmus_engine::with_machine;
+use isthmus_engine::{Engine, Port, with_machine};
 use isthmus_wire::frame::protocol;
 
 use super::desk::Desk;
@@ -39,6 +39,13 @@ pub(super) fn is_sure(window: &Window, is_one: impl Fn(u32) -> bool) {
         before - desk.unsure.len()
     });
     UNSURE.fetch_sub(sure.unwrap_or(0), Ordering::Relaxed);
+}
+
+/// Whether it does not know to have this one.
+pub(super) fn is_unsure(engine: &mut Engine, key: Key, rank: u32) -> bool {
+    let look = |desk: &mut Desk, _: &mut Port<'_>| desk.unsure.contains(&(key, rank));
+    let unsure = any_unsure().then(|| with_machine(engine, protocol::RMA, look));
+    unsure.flatten().unwrap_or(false)
 }
 
 /// The locks that this process does not know to have.

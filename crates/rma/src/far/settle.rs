@@ -12,7 +12,7 @@ use isthmus_engine::{Engine, Peer, Request, SendBuffer, with_machine};
 use isthmus_wire::frame::protocol;
 use isthmus_wire::rma::What;
 
-use super::called::is_sure;
+use super::called::{is_sure, is_unsure};
 use super::desk::{Desk, with_desk};
 use super::outgoing::{WIDE_AREA, header, key_of};
 use crate::sent::{Far, Sent};
@@ -67,7 +67,9 @@ fn settle_far(window: &Window, rank: Option<u32>, unlocks: bool) -> Result<()> {
             true => What::Unlock,
             false => What::Flush,
         };
-        if !is_open {
+        // A lock that was asked for and is not had is waited for: until it has come and gone, the target would keep
+        // what is tried there next.
+        if !is_open && !is_unsure(&mut engine, key, rank) {
             if what == What::Unlock {
                 // Nothing is to be waited for: whoever locks the process next waits until this has come.
                 ask_aside(window, &mut engine, rank, what, 0);
