@@ -133,19 +133,19 @@ fn who_is_no_member_revokes_nothing_and_is_lost() {
     let worlds = worlds();
     let comms: Vec<Arc<Comm>> = worlds.iter().map(comm::of_world).collect();
     let own = comm::of_self(&worlds[0]);
-    let word = |token| Header::control(Kind::Protocol, token, 0, 0);
-    let tell = |from: usize, token: u64| {
+    let tell = |from: usize, token: u64, cause: u64| {
         with_port(&mut worlds[from].engine().lock(), protocol::REVOKE, |port| {
-            port.tell(Peer::new(0), word(token));
+            port.tell(Peer::new(0), Header::control(Kind::Protocol, token, cause, 0));
         });
         progress(&worlds);
     };
-    // One that nobody has is only remembered.
-    tell(1, 1 << 20);
+    // One that nobody has is only remembered, and so is one of another meeting.
+    tell(1, 1 << 20, 0);
+    tell(1, 1 << 32 | u64::from(own.context().number()), 1);
     assert!(losses(&worlds[0].engine().lock().core).is_empty());
-    tell(1, own.context().number().into());
+    tell(1, own.context().number().into(), 0);
     assert_eq!(losses(&worlds[0].engine().lock().core), [Peer::new(1)]);
-    tell(2, u64::MAX);
+    tell(2, 1 << 20, 2);
     assert_eq!(losses(&worlds[0].engine().lock().core), [Peer::new(1), Peer::new(2)]);
     assert!(!own.is_revoked() && !comms[0].is_revoked());
 }
