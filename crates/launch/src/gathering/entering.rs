@@ -70,20 +70,40 @@ pub(super) fn gone() -> Outcome {
     Outcome::failure("the launcher of the part that was started first is gone, and the job with it".to_owned())
 }
 
-/// What each of our subjobs needs to begin, once all parts are there.
-pub(super) async fn all_begin(stream: &mut DuplexStream, job: &Job) -> Result<Vec<Begin>, Outcome> {
-    let count = job.subjobs().len();
-    let mut begins = BTreeMap::new();
+/// What was said to the agent of a subjob before all of its part have begun.
+#[derive(Debug)]
+pub(super) struct Early {
+    pub(super) subjob: u32,
+    pub(super) message: Vec<u8>,
+}
+
+/// All parts are there, and the subjobs of this one begin.
+#[derive(Debug)]
+pub(super) struct Beginning {
+    /// What each of them needs.
+    pub(super) begins: Vec<Begin>,
+    /// At most [`LONGEST`] bytes.
+    pub(super) early: Vec<Early>,
+}
+
+/// Waits until all of `count` subjobs begin. One after the other does: the first may be spoken to before the last.
+pub(super) async fn all_begin(stream: &mut DuplexStream, count: usize) -> Result<Beginning, Outcome> {
+    let (mut begins, mut early, mut bytes) = (BTreeMap::new(), Vec::new(), 0);
     while begins.len() < count {
         let body = receive(stream, LONGEST).await.map_err(|_| gone())?;
+        bytes += body.len();
         match ToPart::decode(&body) {
             Ok(ToPart::Begin(begin)) if (begin.subjob as usize) < count => drop(begins.insert(begin.subjob, begin)),
+            Ok(ToPart::Tell { subjob, message }) if begins.contains_key(&subjob) && bytes <= LONGEST => {
+                early.push(Early { subjob, message });
+            }
             Ok(ToPart::Refused(why)) => return Err(turned_away(&why)),
             Ok(ToPart::Over { status, problem, hint }) => return Err(over(status, &problem, &hint)),
             _ => return Err(nonsense()),
         }
     }
-    Ok(begins.into_values().collect())
+    let begins = begins.into_values().collect();
+    Ok(Beginning { begins, early })
 }
 
 pub(super) fn over(status: i32, problem: &str, hint: &str) -> Outcome {
@@ -93,5 +113,68 @@ pub(super) fn over(status: i32, problem: &str, hint: &str) -> Outcome {
         problem: Some(isthmus_reach::plain(problem)).filter(|text| !text.is_empty()),
         hint: isthmus_reach::plain(hint),
         ..Outcome::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::duplex;
+
+    fn begin(subjob: u32) -> ToPart {
+        ToPart::Begin(Begin {
+            subjob,
+            number: subjob,
+            first: 0,
+            planned: 2,
+            silence: 30,
+            job: "isthmus-a".to_owned(),
+            site: "home".to_owned(),
+            lan: String::new(),
+            gateway: Vec::new(),
+            only_way: false,
+        })
+    }
+
+    fn tell(subjob: u32, length: usize) -> ToPart {
+        let message = vec![7; length];
+        ToPart::Tell { subjob, message }
+    }
+
+    async fn hear(said: Vec<ToPart>) -> Result<Beginning, Outcome> {
+        let (mut ours, mut theirs) = duplex(1 << 20);
+        let say = async move {
+            for message in said {
+                // Whoever hears nonsense hears no more.
+                let _ = send(&mut theirs, &message.encode()).await;
+            }
+        };
+        tokio::join!(all_begin(&mut ours, 2), say).0
+    }
+
+    #[tokio::test]
+    async fn a_subjob_is_spoken_to_before_the_next_one_begins() {
+        let heard = hear(vec![begin(1), tell(1, 3), begin(0), tell(0, 1)]).await.unwrap();
+        let order: Vec<u32> = heard.begins.iter().map(|begin| begin.subjob).collect();
+        assert_eq!(order, [0, 1]);
+        let early: Vec<_> = heard
+            .early
+            .iter()
+            .map(|early| (early.subjob, early.message.len()))
+            .collect();
+        assert_eq!(early, [(1, 3)]);
+    }
+
+    #[tokio::test]
+    async fn nobody_is_spoken_to_before_it_begins_nor_for_ever() {
+        for said in [
+            vec![tell(0, 3)],
+            vec![begin(0), tell(1, 3)],
+            vec![begin(2)],
+            vec![begin(0), tell(0, LONGEST / 2), tell(0, LONGEST / 2)],
+        ] {
+            let outcome = hear(said).await.unwrap_err();
+            assert!(outcome.problem.unwrap().contains("invalid data"));
+        }
     }
 }

@@ -3,7 +3,7 @@
 //! in another part, say to each other. What its processes print and read stays here.
 
 use super::brings::Brings;
-use super::entering::{all_begin, enter, gone, nonsense, over, turned_away};
+use super::entering::{Beginning, Early, all_begin, enter, gone, nonsense, over, turned_away};
 use super::waiting::{self, standing};
 use super::ways::{Becomes, Ways};
 use crate::claims::MOST_OUTPUT;
@@ -46,7 +46,7 @@ const INSISTING: u32 = 3;
 
 /// A part that was let in, and whose others are all there.
 pub(super) struct Entered {
-    begins: Vec<Begin>,
+    beginning: Beginning,
     stream: DuplexStream,
     events: mpsc::UnboundedSender<Event>,
     happening: mpsc::UnboundedReceiver<Event>,
@@ -79,12 +79,12 @@ pub(super) async fn join(
     coordinator::listen_to_signals(&events)
         .and_then(|()| waiting::serve(options, &events))
         .map_err(|error| Outcome::unstarted(&error))?;
-    let begins = tokio::select! {
-        begins = all_begin(&mut stream, job) => begins?,
+    let beginning = tokio::select! {
+        beginning = all_begin(&mut stream, job.subjobs().len()) => beginning?,
         signal = waiting::interrupted(job, &mut happening) => return Err(Outcome::interrupted(signal)),
     };
     Ok(Entered {
-        begins,
+        beginning,
         stream,
         events,
         happening,
@@ -94,14 +94,19 @@ pub(super) async fn join(
 /// Takes part until the job is over.
 pub(super) async fn run(mut brings: Brings, entered: Entered) -> Outcome {
     let Entered {
-        begins,
+        beginning: Beginning { begins, early },
         stream,
         events,
         mut happening,
     } = entered;
     let session = brings.options.session.take();
     let outcome = match Joined::new(brings, begins, stream, events) {
-        Ok((joined, reader)) => joined.run(reader, &mut happening).await,
+        Ok((mut joined, reader)) => {
+            early
+                .iter()
+                .for_each(|Early { subjob, message }| joined.tell(*subjob, message));
+            joined.run(reader, &mut happening).await
+        }
         Err(outcome) => *outcome,
     };
     outcome.closing(session)
@@ -281,14 +286,18 @@ impl Joined {
     /// Whoever coordinates says; nothing: it is gone.
     fn hear(&mut self, body: Option<&[u8]>) {
         match body.map(ToPart::decode) {
-            Some(Ok(ToPart::Tell { subjob, message })) => match self.own.get_mut(subjob as usize) {
-                Some(own) => own.pass(&message),
-                None => self.end(nonsense()),
-            },
+            Some(Ok(ToPart::Tell { subjob, message })) => self.tell(subjob, &message),
             Some(Ok(ToPart::Over { status, problem, hint })) => self.end(over(status, &problem, &hint)),
             Some(Ok(ToPart::Refused(why))) => self.end(turned_away(&why)),
             Some(_) => self.end(nonsense()),
             None => self.end(gone()),
+        }
+    }
+
+    fn tell(&mut self, subjob: u32, message: &[u8]) {
+        match self.own.get_mut(subjob as usize) {
+            Some(own) => own.pass(message),
+            None => self.end(nonsense()),
         }
     }
 
