@@ -411,18 +411,20 @@ fn chosen(comm: &Comm, color: i32, wishes: &[SplitWish]) -> Option<Chosen> {
 }
 
 /// Arguments of a call that makes a communicator which must be the same on all processes.
-pub(crate) struct Alike<'a> {
+pub(crate) struct Alike {
     /// For people.
-    pub(crate) what: &'static str,
-    pub(crate) words: &'a [u64],
+    what: &'static str,
+    /// Others have another one.
+    digest: u32,
 }
 
-/// Others have another one. (Fowler, Noll, Vo: FNV-1a.)
-fn topology_digest(said: &Alike<'_>) -> u64 {
-    let bytes = said.words.iter().flat_map(|word| word.to_le_bytes());
-    bytes.fold(0xcbf2_9ce4_8422_2325, |digest, byte| {
-        (digest ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
+impl Alike {
+    pub(crate) fn new(what: &'static str, words: impl Iterator<Item = u64>) -> Self {
+        // An odd number near 2^64 divided by the golden ratio: each bit of a word reaches the upper half.
+        let mix = |digest: u64, word: u64| (digest.rotate_left(32) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let digest = (words.fold(1, mix) >> 32) as u32;
+        Self { what, digest }
+    }
 }
 
 /// A communicator of these ranks of this one, in this order, with a topology; collective. `None` for the others.
@@ -432,13 +434,13 @@ pub(crate) fn with_topology(
     ranks: &[u32],
     topology: Topology,
     hints: Info,
-    said: Alike<'_>,
+    said: &Alike,
 ) -> Result<Option<Arc<Comm>>> {
     let Some(&root) = ranks.first() else { return Ok(None) };
     let blueprint = Blueprint::from(world, comm, comm.group().pick(ranks));
     let topology = Some(topology);
     let blueprint = blueprint.map(|b| Blueprint { topology, hints, ..b });
-    let mine = topology_digest(&said) << u32::BITS | ranks.len() as u64;
+    let mine = u64::from(said.digest) << u32::BITS | ranks.len() as u64;
     let (taken, theirs) = agree_and_compare(world, comm, root, blueprint.as_ref(), mine)?;
     // Who differs takes part all the same, for the others wait for it, if their communicator has as many members.
     let build = |b: Blueprint| b.build_and_hear(world, taken);

@@ -34,13 +34,10 @@ fn order(world: &World, comm: &Comm, cart: &Cart, reorder: bool) -> Vec<u32> {
 pub fn cart_create(world: &World, comm: &Comm, cart: Cart, reorder: bool) -> Result<Option<Arc<Comm>>> {
     let order = order(world, comm, &cart, reorder);
     let shape = cart.dims().iter().zip(cart.periods());
-    let words: Vec<u64> = shape.flat_map(|(&dim, &wraps)| [dim.into(), wraps.into()]).collect();
-    let said = Alike {
-        what: "dimensions and periods of the grid",
-        words: &words,
-    };
+    let words = shape.map(|(&dim, &wraps)| u64::from(dim) << 1 | u64::from(wraps));
+    let said = Alike::new("dimensions and periods of the grid", words);
     let topology = Topology::Cart(Arc::new(cart));
-    create::with_topology(world, comm, &order, topology, Info::default(), said)
+    create::with_topology(world, comm, &order, topology, Info::default(), &said)
 }
 
 /// MPI_Cart_map: the rank that this process would have with `reorder`.

@@ -135,11 +135,8 @@ fn order<'a>(world: &World, comm: &Comm, edges: impl Iterator<Item = &'a Given>)
 fn with_dist_graph(world: &World, comm: &Comm, order: &[u32], graph: DistGraph, hints: &Info) -> Result<Arc<Comm>> {
     let topology = Topology::DistGraph(Arc::new(graph));
     // What must be alike are hints only.
-    let said = Alike {
-        what: "hints",
-        words: &[],
-    };
-    match create::with_topology(world, comm, order, topology, crate::comm::kept(hints), said)? {
+    let said = Alike::new("hints", std::iter::empty());
+    match create::with_topology(world, comm, order, topology, crate::comm::kept(hints), &said)? {
         Some(comm) => Ok(comm),
         None => fail!(abi::MPI_ERR_INTERN, "a process has no place in its own graph"),
     }

@@ -32,19 +32,10 @@ fn order(world: &World, comm: &Comm, graph: &Graph, reorder: bool) -> Vec<u32> {
 /// MPI_Graph_create; collective. `None` for processes outside the graph.
 pub fn graph_create(world: &World, comm: &Comm, graph: Graph, reorder: bool) -> Result<Option<Arc<Comm>>> {
     let order = order(world, comm, &graph, reorder);
-    let words: Vec<u64> = graph
-        .index()
-        .iter()
-        .chain(graph.edges())
-        .copied()
-        .map(u64::from)
-        .collect();
-    let said = Alike {
-        what: "nodes and edges of the graph",
-        words: &words,
-    };
+    let words = graph.index().iter().chain(graph.edges()).copied().map(u64::from);
+    let said = Alike::new("nodes and edges of the graph", words);
     let topology = Topology::Graph(Arc::new(graph));
-    create::with_topology(world, comm, &order, topology, Info::default(), said)
+    create::with_topology(world, comm, &order, topology, Info::default(), &said)
 }
 
 /// MPI_Graph_map: the rank that this process would have with `reorder`.
