@@ -33,12 +33,7 @@ fn run(world: &World, comm: &Comm, call: Call, binding: Binding) -> Result<()> {
         .map(drop)
 }
 
-/// Returns when all members have come; collective.
-pub(crate) fn barrier(world: &World, comm: &Comm) -> Result<()> {
-    world.wait(start_barrier(world, comm)?).map(drop)
-}
-
-/// As [`barrier`] without waiting.
+/// Nobody ends it before all have begun it; collective.
 pub(crate) fn start_barrier(world: &World, comm: &Comm) -> Result<Request> {
     let binding = Binding::bytes(BoundBuffer::none(), BoundBuffer::none());
     start(

@@ -29,23 +29,25 @@ pub(crate) trait Revoked: Send + Sync {
     /// Whether it can be: one of a vendor MPI cannot.
     fn can_be_revoked(&self) -> bool;
 
-    /// From now on it is revoked, with everything that it consists of. What is pending on these channels is to end.
-    fn revoke(&self, cause: Cause) -> Vec<Channel>;
+    /// Takes a word to itself: from now on it is revoked, with everything that it consists of, or waits for nobody
+    /// who disconnects. What is pending on these channels is to end. `None`: it has known that, or cannot be revoked.
+    fn hear(&self, cause: Cause) -> Option<Vec<Channel>>;
 
     /// Where it keeps that it is known.
     fn registration(&self) -> &Registration;
 }
 
-/// Why one was revoked.
+/// What members tell each other of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cause {
-    /// The program wants it (MPIX_Comm_revoke).
+    /// It is revoked: the program wants it (MPIX_Comm_revoke).
     Program = 0,
-    /// A member was lost while they disconnected.
+    /// A member is lost, so that nobody waits for all in MPI_Comm_disconnect any more. Those who have not come there
+    /// are not disturbed.
     Loss = 1,
 }
 
-/// Which one was revoked, and why.
+/// Of which one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Word {
     context: Context,
@@ -140,7 +142,7 @@ impl Revocable {
 
     /// A communicator is there at this process.
     pub(crate) fn begins(self: &Arc<Self>, engine: &Shared, comm: &Arc<impl Revoked + 'static>) {
-        if let Some(cause) = self.register(comm) {
+        for cause in self.register(comm) {
             spread(&**comm, &mut engine.lock(), &[], cause);
         }
     }
@@ -149,22 +151,26 @@ impl Revocable {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The communicator can be revoked from now on. Why it was, if it was before it was made here.
-    pub(crate) fn register<C: Revoked + 'static>(self: &Arc<Self>, comm: &Arc<C>) -> Option<Cause> {
+    /// The communicator can be revoked from now on. What was told of it before it was made here.
+    pub(crate) fn register<C: Revoked + 'static>(self: &Arc<Self>, comm: &Arc<C>) -> Vec<Cause> {
         let (mut known, context) = (self.known(), comm.context());
         let (number, weak): (_, Weak<C>) = (known.next, Arc::downgrade(comm));
         known.next += 1;
         known.all.insert(context, (number, weak));
-        let early = known.early.iter().position(|early| early.is_of(&**comm));
-        let cause = early.and_then(|at| known.early.remove(at)).map(|word| word.cause);
+        let early = known.early.iter().filter(|early| early.is_of(&**comm));
+        let causes: Vec<Cause> = early.map(|word| word.cause).collect();
+        if !causes.is_empty() {
+            known.early.retain(|early| !early.is_of(&**comm));
+        }
         drop(known);
         let by = self.clone();
         // It becomes known once.
         let _ = comm.registration().0.set(Entry { by, context, number });
-        if let Some(cause) = cause {
-            comm.revoke(cause);
+        for &cause in &causes {
+            // Nothing is pending yet.
+            let _ = comm.hear(cause);
         }
-        cause
+        causes
     }
 
     fn find(&self, context: Context) -> Option<Arc<dyn Revoked>> {
@@ -230,8 +236,8 @@ impl Machine for Revoker {
             port.accuse(peer, "it revoked a communicator of which it is no member");
             return Taken::Done;
         }
-        if !comm.is_revoked() && comm.can_be_revoked() {
-            comm.revoke(word.cause).iter().for_each(|channel| port.revoke(channel));
+        if let Some(channels) = comm.hear(word.cause) {
+            channels.iter().for_each(|channel| port.revoke(channel));
             let listeners = listeners(me, members.len() as u32).into_iter();
             tell(port, listeners.map(|rank| members[rank as usize]), word);
         }
@@ -290,9 +296,9 @@ mod tests {
             self.meeting
         }
 
-        fn revoke(&self, _: Cause) -> Vec<Channel> {
+        fn hear(&self, _: Cause) -> Option<Vec<Channel>> {
             self.revoked.store(true, Ordering::Relaxed);
-            Vec::new()
+            Some(Vec::new())
         }
 
         fn registration(&self) -> &Registration {

@@ -65,7 +65,7 @@ pub struct Comm {
     persistent: AtomicU32,
     /// How often its members have begun to agree.
     agreements: AtomicU64,
-    /// It was revoked because a member was lost while they disconnected.
+    /// A member is lost, and another one has given up to wait for all in MPI_Comm_disconnect.
     parted: AtomicBool,
     pub(super) in_force: InForce,
     /// Whether the members represent data differently.
@@ -374,7 +374,7 @@ pub(crate) fn next_agreement(comm: &Comm) -> u64 {
     comm.agreements.fetch_add(1, Ordering::Relaxed)
 }
 
-/// Whether it was revoked because a member was lost while they disconnected.
+/// Whether a member is lost, and another one has given up to wait for all in MPI_Comm_disconnect.
 pub(crate) fn is_parted(comm: &Comm) -> bool {
     comm.parted.load(Ordering::Relaxed)
 }
@@ -409,10 +409,20 @@ impl Revoked for Comm {
         self.joined.as_ref().map_or(0, first)
     }
 
-    fn revoke(&self, cause: Cause) -> Vec<Channel> {
-        self.parted.fetch_or(cause == Cause::Loss, Ordering::Relaxed);
+    fn hear(&self, cause: Cause) -> Option<Vec<Channel>> {
+        if cause == Cause::Loss {
+            return (!self.parted.swap(true, Ordering::Relaxed)).then(Vec::new);
+        }
+        if self.is_revoked() || !self.can_be_revoked() {
+            return None;
+        }
         let inner = self.inter.as_ref().map(|inter| [&inter.local, &inter.joint.comm]);
-        let mut channels: Vec<Channel> = inner.iter().flatten().flat_map(|comm| comm.revoke(cause)).collect();
+        let mut channels: Vec<Channel> = inner
+            .iter()
+            .flatten()
+            .filter_map(|comm| comm.hear(cause))
+            .flatten()
+            .collect();
         self.channel.special.revoke();
         self.remembered.forget();
         channels.push(self.channel.clone());
@@ -421,7 +431,7 @@ impl Revoked for Comm {
             channel.special.revoke();
             channels.push(channel.clone());
         }
-        channels
+        Some(channels)
     }
 }
 

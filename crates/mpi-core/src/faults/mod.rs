@@ -25,8 +25,8 @@ mod shrink;
 pub use crate::asker::Asker;
 pub use crate::comm::usable;
 pub use agreement::{agree, agree_later};
-pub(crate) use revoke::part;
 pub use revoke::revoke;
+pub(crate) use revoke::{end_here, part};
 pub use shrink::{shrink, shrink_later};
 
 /// By whom members agree; `None`: the program was started without a launcher.

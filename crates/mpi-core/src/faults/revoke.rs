@@ -27,15 +27,23 @@ pub fn revoke(world: &World, comm: &Comm) -> Result<()> {
     Ok(())
 }
 
-/// A member was lost while they disconnect: all others hear it, who wait for it or for this process.
+/// A member is lost: nobody waits for all in MPI_Comm_disconnect any more.
 pub(crate) fn part(world: &World, comm: &Comm) {
-    if !comm.is_revoked() && comm.can_be_revoked() {
-        because(world, comm, Cause::Loss);
-    }
+    because(world, comm, Cause::Loss);
+}
+
+/// What is pending of a communicator ends at this process, which leaves it.
+pub(crate) fn end_here(world: &World, comm: &Comm) {
+    let mut engine = world.engine().lock();
+    let channels = comm.hear(Cause::Program).unwrap_or_default();
+    channels
+        .iter()
+        .for_each(|channel| isthmus_engine::revoke(&mut engine, channel));
 }
 
 fn because(world: &World, comm: &Comm, cause: Cause) {
     let mut engine = world.engine().lock();
-    let channels = comm.revoke(cause);
-    spread(comm, &mut engine, &channels, cause);
+    if let Some(channels) = comm.hear(cause) {
+        spread(comm, &mut engine, &channels, cause);
+    }
 }

@@ -10,8 +10,7 @@ use rustc_hash::FxHashSet;
 
 use crate::comm::{Comm, is_parted, joined};
 use crate::create::string_tag;
-use crate::error::Result;
-use crate::fail;
+use crate::error::{Error, Result};
 use crate::faults;
 use crate::internal::{self, Side};
 use crate::meeting::reach::Ways;
@@ -31,24 +30,43 @@ pub fn disconnect(world: &World, comm: &Comm) -> Result<()> {
         return Ok(());
     }
     world.engine().wait(|engine| engine.is_flushed(true).then_some(()));
-    let Err(error) = internal::barrier(world, comm.everybody()) else {
-        return Ok(());
+    let begun = internal::start_barrier(world, comm.everybody());
+    come_apart(world, comm, begun)
+}
+
+/// Waits for all who disconnect. Of a process of another job only those hear that it is lost who have a connection to
+/// it: they tell the others, who wait for it, or for one of those, who come no more.
+fn come_apart(world: &World, comm: &Comm, begun: Result<Request>) -> Result<()> {
+    let ended = |request: Request| {
+        let done = world.engine().wait(|engine| {
+            let done = engine.core.take(request).map(Some);
+            done.or_else(|| is_parted(comm).then_some(None))
+        });
+        match done.map(|done| done.error) {
+            Some(None) => Ok(()),
+            Some(Some(error)) => Err(Error::from(&error)),
+            None => {
+                faults::end_here(world, comm);
+                _ = world.wait(request);
+                Err(lost_to_another(world, comm))
+            }
+        }
     };
-    // Of a process of another job only those hear that it is lost who have a connection to it. Others wait for it, or
-    // for this process, which comes no more.
-    faults::part(world, comm);
-    if error.class != abi::MPIX_ERR_REVOKED || !is_parted(comm) {
-        return Err(error);
+    let done = begun.and_then(ended);
+    if done.as_ref().is_err_and(|error| error.class != abi::MPIX_ERR_REVOKED) {
+        faults::part(world, comm);
     }
+    done
+}
+
+#[cold]
+fn lost_to_another(world: &World, comm: &Comm) -> Error {
     let class = match goes_on(&world.engine().lock().core) {
         true => abi::MPIX_ERR_PROC_FAILED,
         false => abi::MPI_ERR_OTHER,
     };
-    fail!(
-        class,
-        "a member of {} was lost, and another one has heard of it first",
-        comm.describe()
-    )
+    let what = comm.describe();
+    Error::new(class, format!("a member of {what} is lost, as another one has heard"))
 }
 
 /// MPI_Comm_free, before the communicator is freed: its members stay connected.
@@ -134,7 +152,7 @@ pub(super) fn undo(world: &World, meeting: &Arc<Meeting>) {
 /// connected with, of other jobs. Whoever is lost is not waited for.
 pub fn wait_for_all(world: &World) {
     part(world);
-    let mut whole: Vec<(Arc<Comm>, Request)> = Vec::new();
+    let mut whole: Vec<(Arc<Comm>, Result<Request>)> = Vec::new();
     let mut parts: Vec<([u8; 16], Vec<u32>, Comm)> = Vec::new();
     let all: Vec<Arc<Meeting>> = world.abroad().meetings.all().clone();
     for meeting in &all {
@@ -142,7 +160,7 @@ pub fn wait_for_all(world: &World) {
             let comm = joined::of_meeting(meeting);
             match places.len() == comm.size() as usize {
                 // All at once: others have them in another order.
-                true => whole.extend(begin(world, comm)),
+                true => whole.push(begin(world, comm)),
                 false => parts.push((meeting.id(), places, comm)),
             }
         }
@@ -156,10 +174,7 @@ pub fn wait_for_all(world: &World) {
         }
     }
     for (comm, request) in whole {
-        if world.wait(request).is_err() {
-            // As in [`disconnect`].
-            faults::part(world, &comm);
-        }
+        _ = come_apart(world, &comm, request);
     }
     for meeting in all.iter().filter(|meeting| meeting.bonds.is_empty()) {
         wait_until_unused(world, meeting, &all);
@@ -179,14 +194,9 @@ fn wait_until_unused(world: &World, meeting: &Arc<Meeting>, all: &[Arc<Meeting>]
     });
 }
 
-fn begin(world: &World, comm: Comm) -> Option<(Arc<Comm>, Request)> {
+fn begin(world: &World, comm: Comm) -> (Arc<Comm>, Result<Request>) {
     let comm = Arc::new(comm);
     world.revocable.begins(world.engine(), &comm);
-    match internal::start_barrier(world, &comm) {
-        Ok(request) => Some((comm, request)),
-        Err(_) => {
-            faults::part(world, &comm);
-            None
-        }
-    }
+    let begun = internal::start_barrier(world, &comm);
+    (comm, begun)
 }
