@@ -8,9 +8,10 @@ use std::sync::Arc;
 use common::{Random, World, channel, world};
 use isthmus_datatype::raw::OwnMemory;
 use isthmus_datatype::{Basic, Datatype};
-use isthmus_engine::{Binding, Block, BoundBuffer, Channel, EngineError, Request};
+use isthmus_engine::{Binding, Block, BoundBuffer, Channel, EngineError, Request, revoke, set_goes_on};
 use isthmus_schedule::{Call, Network, Operation, plan};
 use isthmus_topology::{Level, Shape};
+use isthmus_transport::Peer;
 use isthmus_transport::memory::Options;
 
 const BYTES: usize = 8;
@@ -188,6 +189,44 @@ fn who_is_late_and_who_is_ahead_in_the_same_operations_are_left_alone() {
         assert_eq!(w.finish(rank, request).error, None);
     }
     w.close();
+}
+
+/// It knows more than the others, who would take its word for a mistake in their lengths.
+#[test]
+fn who_has_heard_of_a_loss_or_that_the_communicator_is_revoked_does_not_say_that_an_operation_is_over() {
+    let kinds = [Operation::Barrier, Operation::Allgather];
+    for (what, first) in kinds
+        .into_iter()
+        .flat_map(|what| (0..3).map(move |first| (what, first)))
+    {
+        // One hears that the communicator is revoked while all wait for rank 3.
+        let (mut w, all) = (knowing(4), members(4));
+        let requests = [0, 1, 2].map(|rank| all[rank].calls(&mut w, what, 7));
+        (0..200).for_each(|_| w.poll());
+        revoke(&mut w.engines[first], &all[first].channel);
+        rest(&mut w);
+        for (rank, request) in (0..).zip(requests) {
+            let error = w.engines[rank].core.take(request).map(|done| done.error);
+            let expected = (rank == first).then_some(Some(EngineError::Revoked));
+            assert_eq!(error, expected, "{what:?}, {first} knows: rank {rank}");
+        }
+        // One hears of the loss of rank 3 before it calls the operation for which it was asked.
+        let (mut w, all) = (knowing(4), members(4));
+        w.engines
+            .iter_mut()
+            .for_each(|engine| set_goes_on(&mut engine.core, true));
+        let others = [0, 1, 2].map(|rank| (rank != first).then(|| all[rank].calls(&mut w, what, 7)));
+        rest(&mut w);
+        w.switch.kill(Peer::new(3), "it crashed");
+        (0..100).for_each(|_| _ = w.engines[first].progress());
+        let late = all[first].calls(&mut w, what, 7);
+        (0..100).for_each(|_| _ = w.engines[first].progress());
+        for (rank, request) in (0..).zip(others) {
+            let error = w.finish(rank, request.unwrap_or(late)).error;
+            let is_loss = matches!(error, Some(EngineError::PeerLost { .. }));
+            assert!(is_loss, "{what:?}, {first} knows: rank {rank}: {error:?}");
+        }
+    }
 }
 
 #[test]

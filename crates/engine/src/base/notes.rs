@@ -38,8 +38,18 @@ pub(crate) struct Note {
     sequence: u32,
     operation: Operation,
     amount: Amount,
-    /// Why it has ended before its time.
-    gave_up: Option<Odd>,
+    ending: Ending,
+}
+
+/// How an operation has ended, as far as others are to hear of that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ending {
+    /// It is under way, or has taken part in all that it had to.
+    Regular,
+    /// Before its time, because of this one.
+    GaveUp(Odd),
+    /// Before its time, with the loss of a member or of the communicator: others hear of those by other ways.
+    Cut,
 }
 
 /// A member that has called something else, or the same with another amount of data.
@@ -121,9 +131,17 @@ impl Note {
         self.amount
     }
 
-    /// Why it has ended before its time.
+    /// Because of whom it has ended before its time.
     pub(crate) fn gave_up(&self) -> Option<Odd> {
-        self.gave_up
+        match self.ending {
+            Ending::GaveUp(odd) => Some(odd),
+            Ending::Regular | Ending::Cut => None,
+        }
+    }
+
+    /// Whether it has ended before its time with the loss of a member or of the communicator.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.ending == Ending::Cut
     }
 }
 
@@ -148,7 +166,7 @@ impl Notes {
             sequence,
             operation,
             amount,
-            gave_up: None,
+            ending: Ending::Regular,
         };
         first
     }
@@ -183,10 +201,19 @@ impl Notes {
 
     /// It ends with an error that others are to hear of.
     pub(crate) fn gives_up(&self, sequence: u32, why: Odd) {
+        self.ends(sequence, Ending::GaveUp(why));
+    }
+
+    /// It ends with the loss of a member or of the communicator.
+    pub(crate) fn cut(&self, sequence: u32) {
+        self.ends(sequence, Ending::Cut);
+    }
+
+    fn ends(&self, sequence: u32, how: Ending) {
         let mut last = self.lock();
         let note = last.as_mut().and_then(|last| last.notes.get_mut(slot(sequence)));
         if let Some(note) = note.filter(|note| note.sequence == sequence) {
-            note.gave_up = Some(why);
+            note.ending = how;
         }
     }
 }
@@ -208,5 +235,5 @@ const NOTHING: Note = Note {
     sequence: u32::MAX,
     operation: Operation::POINT_TO_POINT,
     amount: Amount(0),
-    gave_up: None,
+    ending: Ending::Regular,
 };

@@ -100,6 +100,9 @@ fn compare(host: &mut impl Host, question: Question) {
     let Some(note) = host.agreement().note(which) else {
         return host.agreement_mut().keep(question);
     };
+    if note.is_cut() {
+        return;
+    }
     let mine = code(host.tools().name(note.operation()));
     if mine == theirs && !amount.differs(note.amount()) {
         // Those who have called the same are told if it has come, or comes, to nothing.

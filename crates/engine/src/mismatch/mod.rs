@@ -13,7 +13,8 @@
 //!                                            nothing; what waited there for a receive was dropped
 //! ```
 //! What is over may be so because the counts of the two do not fit. Who waits for a message that has not come then does
-//! not wait any longer, and has an error.
+//! not wait any longer, and has an error. What has ended with the loss of a member, or of the communicator, is not said
+//! to be over: whoever waits hears of the loss.
 //!
 //! Whoever answers was asked, else it breaks the rules. What one says of a third member is told as its word, and not
 //! passed on as one's own: a member that lies is named itself.
@@ -257,6 +258,16 @@ impl Agreement {
         if let Some(notes) = self.notes.get(&which.context).and_then(Weak::upgrade) {
             notes.gives_up(which.sequence, why);
         }
+    }
+
+    /// It ends with the loss of a member or of the communicator. Who asks for it hears of that by other ways, and is not
+    /// told that it is over here.
+    #[cold]
+    pub(crate) fn cut(&mut self, which: Which) {
+        if let Some(notes) = self.notes.get(&which.context).and_then(Weak::upgrade) {
+            notes.cut(which.sequence);
+        }
+        self.questions.retain(|question| question.which != which);
     }
 
     /// The peer is asked for an operation.

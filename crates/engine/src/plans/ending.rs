@@ -6,7 +6,7 @@ use isthmus_transport::Peer;
 
 use crate::base::requests::Owner;
 use crate::mismatch::asking::cannot_go_on;
-use crate::mismatch::{Found, Which};
+use crate::mismatch::{Found, Host, Which};
 use crate::p2p::State;
 use crate::p2p::cancel::is_asked_back;
 use crate::p2p::send::{abandon, forget};
@@ -15,6 +15,14 @@ use crate::plans::execution::Execution;
 use crate::plans::execution::absent::{expect_nothing_of, has_answered, waits_for};
 use crate::plans::{Hands, Plans};
 use crate::{EngineError, Request};
+
+/// Whether all members give up with it, each when it hears of it.
+pub(super) fn ends_all(error: &EngineError) -> bool {
+    matches!(
+        error,
+        EngineError::Revoked | EngineError::PeerLost { goes_on: true, .. }
+    )
+}
 
 impl Plans {
     /// Nothing more of the plan is possible.
@@ -145,7 +153,10 @@ impl Plans {
     pub(super) fn abort(&self, with: &mut Hands<'_>, index: u32, execution: &mut Execution) {
         let error = with.core.state.requests().slot(index).completion().error.clone();
         let revoked = error == Some(EngineError::Revoked);
-        let together = revoked || matches!(error, Some(EngineError::PeerLost { goes_on: true, .. }));
+        let together = error.as_ref().is_some_and(ends_all);
+        if together {
+            with.core.state.agreement_mut().cut(execution.which());
+        }
         if execution.channel().node.is_some() {
             // Who is told that the communicator is revoked needs no word in the memory.
             if let Some(error) = error.filter(|_| !revoked) {

@@ -21,6 +21,7 @@ use crate::p2p::send::{count, start_send, try_send};
 use crate::p2p::state::scratch;
 use crate::p2p::waits::collective;
 use crate::p2p::{Inbound, Outbound};
+use crate::plans::ending::ends_all;
 use crate::plans::execution::Execution;
 use crate::plans::execution::absent::is_silent;
 use crate::plans::{AtOdds, Hands, Plans};
@@ -152,6 +153,9 @@ impl Plans {
         match begun {
             Ok(()) => self.run(with, index, execution),
             Err(error) => {
+                if ends_all(&error) {
+                    with.core.state.agreement_mut().cut(execution.which());
+                }
                 self.ends(with, execution);
                 with.core.state.fail(index, error);
             }
