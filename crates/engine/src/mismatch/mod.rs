@@ -260,8 +260,8 @@ impl Agreement {
         }
     }
 
-    /// It ends with the loss of a member or of the communicator. Who asks for it hears of that by other ways, and is not
-    /// told that it is over here.
+    /// It ends with the loss of a member or of the communicator. Who asks for it is not told that it is over here, and
+    /// hears of the loss by other ways.
     #[cold]
     pub(crate) fn cut(&mut self, which: Which) {
         if let Some(notes) = self.notes.get(&which.context).and_then(Weak::upgrade) {
