@@ -38,7 +38,7 @@ impl Vendor {
     /// The memory of an operation is exposed during the call.
     #[inline(always)]
     fn call(&self, comm: &Comm, operation: &Collective<'_>) -> (&'static str, c_int) {
-        let (f, name) = (self.functions, comm.name);
+        let (f, name) = (self.table.turn(), comm.name);
         match operation {
             Collective::General(general) => {
                 let _used = Operands::of(general, comm);
@@ -109,7 +109,8 @@ impl Vendor {
         let kept = Kept::operation(Operands::of(operation, comm));
         // SAFETY: the memory is as long as the description needs it, which `Operands` has checked; it is kept as in
         // `start_send`, and so are the rows of the description.
-        let code = unsafe { (self.functions.start_collective)(comm.name, &raw_operation(operation), &raw mut request) };
+        let code =
+            unsafe { (self.table.turn().start_collective)(comm.name, &raw_operation(operation), &raw mut request) };
         self.done(name(operation), code)?;
         Ok(Request { name: request, kept })
     }

@@ -14,6 +14,7 @@ mod error;
 mod interface;
 mod native;
 mod transport;
+mod turn;
 mod used;
 mod vendor;
 

@@ -8,6 +8,7 @@
 use crate::VendorError;
 use crate::comm::Comm;
 use crate::interface::{ANY, Functions, INTERFACE, RawArrival};
+use crate::turn::Table;
 use crate::used::{Kept, Request};
 use isthmus_datatype::raw::{ReadMemory, WriteMemory};
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
@@ -21,16 +22,13 @@ const TEXT: usize = 1024;
 
 /// A vendor MPI. Between [`Vendor::begin`] and [`Vendor::end`] its processes can talk.
 ///
-/// One call at a time, whichever copy it is made on: copies live under one lock.
+/// One call at a time, whichever copy and thread it is made on ([turn](crate::turn)).
 pub struct Vendor {
-    pub(crate) functions: &'static Functions,
+    pub(crate) table: Table,
     /// Of this process in the vendor's job, and how many that has, once it has begun.
     rank: u32,
     count: u32,
 }
-
-// The table is constant; calls come one at a time because they need `&mut self`, from any thread
-// (MPI_THREAD_SERIALIZED).
 
 /// A message that has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -85,7 +83,7 @@ impl Vendor {
                 if functions.interface == INTERFACE && functions.size as usize == size_of::<Functions>() =>
             {
                 Ok(Self {
-                    functions,
+                    table: Table::of(functions),
                     rank: 0,
                     count: 0,
                 })
@@ -100,7 +98,7 @@ impl Vendor {
     /// What the vendor calls itself, first line.
     pub fn version(&self) -> Result<String, VendorError> {
         // SAFETY: the memory has the length that is said.
-        let text = text(|to, room| unsafe { (self.functions.version)(to, room) });
+        let text = text(|to, room| unsafe { (self.table.turn().version)(to, room) });
         let text = text.map_err(|code| self.failed("tell its version", code))?;
         Ok(text.lines().next().unwrap_or_default().trim().to_owned())
     }
@@ -108,7 +106,7 @@ impl Vendor {
     #[cold]
     fn failed(&self, function: &'static str, code: c_int) -> VendorError {
         // SAFETY: the memory has the length that is said.
-        let text = text(|to, room| unsafe { (self.functions.explain)(code, to, room) });
+        let text = text(|to, room| unsafe { (self.table.turn().explain)(code, to, room) });
         VendorError::Call {
             function,
             code,
@@ -129,7 +127,7 @@ impl Vendor {
     pub fn begin(&mut self, single: bool) -> Result<(u32, u32), VendorError> {
         let (mut rank, mut count) = (0, 0);
         // SAFETY: both are written.
-        let code = unsafe { (self.functions.begin)(single.into(), &raw mut rank, &raw mut count) };
+        let code = unsafe { (self.table.turn().begin)(single.into(), &raw mut rank, &raw mut count) };
         self.done("begin", code)?;
         (self.rank, self.count) = (rank.max(0) as u32, count.max(0) as u32);
         Ok((self.rank, self.count))
@@ -147,26 +145,26 @@ impl Vendor {
     /// MPI_Finalize.
     pub fn end(&mut self) -> Result<(), VendorError> {
         // SAFETY: no conditions.
-        let code = unsafe { (self.functions.end)() };
+        let code = unsafe { (self.table.turn().end)() };
         self.done("end", code)
     }
 
     /// MPI_Abort: ends the vendor's job.
     pub fn abort(&mut self, status: i32) {
         // SAFETY: no conditions.
-        _ = unsafe { (self.functions.abort)(status) };
+        _ = unsafe { (self.table.turn().abort)(status) };
     }
 
     /// A communicator with the same members. Collective.
     pub fn duplicate(&mut self, comm: &Comm) -> Result<Comm, VendorError> {
         let mut made = 0;
         // SAFETY: `made` is written.
-        let code = unsafe { (self.functions.duplicate)(comm.name, &raw mut made) };
+        let code = unsafe { (self.table.turn().duplicate)(comm.name, &raw mut made) };
         self.done("duplicate a communicator", code)?;
         Ok(Comm { name: made, ..*comm })
     }
 
-    /// A second holder of the same vendor; see there.
+    /// A second holder of the same vendor.
     pub fn share(&self) -> Self {
         Self { ..*self }
     }
@@ -175,7 +173,7 @@ impl Vendor {
     pub fn largest_tag(&mut self) -> Result<i32, VendorError> {
         let mut limit = 0;
         // SAFETY: `limit` is written.
-        let code = unsafe { (self.functions.tags)(&raw mut limit) };
+        let code = unsafe { (self.table.turn().tags)(&raw mut limit) };
         self.done("tell its largest tag", code)?;
         Ok(limit)
     }
@@ -185,7 +183,7 @@ impl Vendor {
         let mut made = 0;
         let count = c_int::try_from(ranks.len()).unwrap_or(c_int::MAX);
         // SAFETY: so many ranks are read, and `made` is written.
-        let code = unsafe { (self.functions.among)(ranks.as_ptr(), count, tag, &raw mut made) };
+        let code = unsafe { (self.table.turn().among)(ranks.as_ptr(), count, tag, &raw mut made) };
         self.done("make a communicator", code)?;
         let own = ranks.iter().position(|&rank| rank == self.rank as i32);
         Ok(own.filter(|_| made > 0).map(|rank| Comm {
@@ -199,7 +197,7 @@ impl Vendor {
     pub fn release(&mut self, comm: Comm) -> Result<(), VendorError> {
         let Comm { name, .. } = comm;
         // SAFETY: no conditions; unknown names are errors.
-        let code = unsafe { (self.functions.release)(name) };
+        let code = unsafe { (self.table.turn().release)(name) };
         self.done("free a communicator", code)
     }
 
@@ -221,7 +219,7 @@ impl Vendor {
         // SAFETY: the memory is as long, which `exposed` has checked; it is kept until the request is complete, and for
         // good where that is never known.
         let code = unsafe {
-            (self.functions.start_send)(
+            (self.table.turn().start_send)(
                 comm.name,
                 data,
                 length as c_longlong,
@@ -253,7 +251,7 @@ impl Vendor {
         let memory = memory.exposed(0, length as usize);
         let data = memory.first().cast();
         // SAFETY: the memory is as long, which `exposed` has checked, and is used during the call.
-        let code = unsafe { (self.functions.send)(comm.name, data, length as c_longlong, to as c_int, tag) };
+        let code = unsafe { (self.table.turn().send)(comm.name, data, length as c_longlong, to as c_int, tag) };
         self.done("send", code)
     }
 
@@ -272,7 +270,7 @@ impl Vendor {
         let from = from.map_or(ANY, |rank| rank as c_int);
         let (bytes, tag) = (length as c_longlong, tag.unwrap_or(ANY));
         // SAFETY: the memory is as long, which `exposed` has checked, and is used during the call.
-        let code = unsafe { (self.functions.receive)(comm.name, room, bytes, from, tag, &raw mut arrival) };
+        let code = unsafe { (self.table.turn().receive)(comm.name, room, bytes, from, tag, &raw mut arrival) };
         self.done("receive", code)?;
         Ok(arrival.into())
     }
@@ -293,7 +291,7 @@ impl Vendor {
         let kept = Kept::written(memory);
         // SAFETY: the memory is as long, which `exposed` has checked; it is kept as in `start_send`.
         let code = unsafe {
-            (self.functions.start_receive)(comm.name, room, length as c_longlong, from, tag, &raw mut request)
+            (self.table.turn().start_receive)(comm.name, room, length as c_longlong, from, tag, &raw mut request)
         };
         self.done("receive", code)?;
         Ok(Request { name: request, kept })
@@ -315,7 +313,7 @@ impl Vendor {
         let kept = Kept::written(memory);
         // SAFETY: the memory is as long, which `exposed` has checked; it is kept as in `start_send`.
         let code = unsafe {
-            (self.functions.receive_soon)(
+            (self.table.turn().receive_soon)(
                 comm.name,
                 room,
                 length as c_longlong,
@@ -343,7 +341,7 @@ impl Vendor {
     /// The same by name.
     pub(crate) fn cancel_named(&mut self, request: u64) -> Result<(), VendorError> {
         // SAFETY: no conditions; unknown names are errors.
-        let code = unsafe { (self.functions.cancel)(request) };
+        let code = unsafe { (self.table.turn().cancel)(request) };
         self.done("cancel a receive", code)
     }
 
@@ -356,9 +354,11 @@ impl Vendor {
     ) -> Result<Option<Arrival>, VendorError> {
         let (mut found, mut arrival) = (0, RawArrival::default());
         let (from, tag) = (from.map_or(ANY, |rank| rank as c_int), tag.unwrap_or(ANY));
-        let look = if take { self.functions.find } else { self.functions.peek };
+        let turn = self.table.turn();
+        let look = if take { turn.find } else { turn.peek };
         // SAFETY: both are written.
         let code = unsafe { look(comm.name, from, tag, &raw mut found, &raw mut arrival) };
+        drop(turn);
         self.done("look for messages", code)?;
         Ok((found != 0).then(|| arrival.into()))
     }
@@ -370,7 +370,7 @@ impl Vendor {
         let room = memory.first().cast();
         let kept = Kept::written(memory);
         // SAFETY: the memory is as long, which `exposed` has checked; it is kept as in `start_send`.
-        let code = unsafe { (self.functions.start_take)(message, room, length as c_longlong, &raw mut request) };
+        let code = unsafe { (self.table.turn().start_take)(message, room, length as c_longlong, &raw mut request) };
         self.done("receive a message", code)?;
         Ok(Request { name: request, kept })
     }
@@ -389,7 +389,7 @@ impl Vendor {
     pub(crate) fn look(&mut self, request: &mut u64) -> Result<Option<Arrival>, VendorError> {
         let (mut complete, mut arrival) = (0, RawArrival::default());
         // SAFETY: all three are written; unknown names are errors.
-        let code = unsafe { (self.functions.test)(&raw mut *request, &raw mut complete, &raw mut arrival) };
+        let code = unsafe { (self.table.turn().test)(&raw mut *request, &raw mut complete, &raw mut arrival) };
         self.done("complete a request", code)?;
         Ok((complete != 0).then(|| arrival.into()))
     }
@@ -397,7 +397,7 @@ impl Vendor {
     /// Nobody leaves before everybody has entered.
     pub fn barrier(&mut self, comm: &Comm) -> Result<(), VendorError> {
         // SAFETY: no conditions; unknown names are errors.
-        let code = unsafe { (self.functions.barrier)(comm.name) };
+        let code = unsafe { (self.table.turn().barrier)(comm.name) };
         self.done("synchronize", code)
     }
 

@@ -181,6 +181,33 @@ fn requests_keep_their_memory(vendor: &mut Vendor, (me, count): (u32, u32)) {
 }
 
 /// Run under a vendor's mpiexec only.
+/// Whoever calls a vendor while another thread does is stopped before it gets there.
+fn one_thread_calls_at_a_time(vendor: &mut Vendor, me: u32) {
+    let all = vendor.world();
+    let mut stopped = false;
+    for _ in 0..5 {
+        let mut copy = vendor.share();
+        if me > 0 {
+            std::thread::sleep(std::time::Duration::from_millis(50));
+            copy.barrier(&all).expect("a barrier");
+            continue;
+        }
+        let waits = std::thread::spawn(move || copy.barrier(&copy.world()));
+        while !waits.is_finished() {
+            stopped |= refused(|| _ = vendor.largest_tag());
+            std::thread::yield_now();
+        }
+        // It may have come when the other one was there, and not the other way round.
+        let waited = waits.join();
+        stopped |= waited.is_err();
+        match waited {
+            Ok(waited) => waited.expect("a barrier"),
+            Err(_) => vendor.barrier(&all).expect("a barrier"),
+        }
+    }
+    assert!(stopped || me > 0, "two threads were in there");
+}
+
 #[test]
 fn a_process_of_a_vendors_job() {
     let Some(adaptor) = std::env::var_os(ADAPTOR).map(PathBuf::from) else {
@@ -194,6 +221,7 @@ fn a_process_of_a_vendors_job() {
     let ahead = std::env::var_os(AHEAD).is_some();
     let peers = (0..count).map(peer_of).collect();
     requests_keep_their_memory(&mut vendor, (me, count));
+    one_thread_calls_at_a_time(&mut vendor, me);
     let mut transport = VendorTransport::new(vendor, peers, ahead).unwrap_or_else(|e| panic!("{e}"));
     let me = peer_of(me);
     let mut seen = Seen {
