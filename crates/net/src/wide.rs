@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 
 use isthmus_datatype::raw::{ReadMemory, WriteMemory};
 use isthmus_transport::{Job, Lent, Limits, Peer, Rates, SendError, Sink, Transport, Tuning};
-use isthmus_wire::frame::{HEADER_BYTES, Header, Kind};
+use isthmus_wire::frame::{HEADER_BYTES, Header, Kind, protocol};
 use rustc_hash::FxHashMap;
 use rustix::io::Errno;
 
@@ -132,8 +132,9 @@ impl WideTransport {
     fn queue(&self, header: &Header) -> u8 {
         match header.kind {
             Kind::Eager | Kind::EagerSync | Kind::Rts | Kind::Announce | Kind::Cancel => {}
+            Kind::Protocol if protocol::is_among_messages(header.flags) => {}
             Kind::Data => return COMMON,
-            // A protocol keeps its own order, and has none with messages.
+            // Others keep their own order, and have none with messages.
             Kind::Protocol => return PROTOCOLS,
             Kind::Cts
             | Kind::Ack

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use isthmus_datatype::raw::{OwnMemory, WriteMemory};
-use isthmus_wire::frame::{Header, Kind};
+use isthmus_wire::frame::{Header, Kind, protocol};
 
 use crate::{Lease, Peer, Placement, SendError, Sink, Transport};
 
@@ -22,6 +22,7 @@ pub fn check(mut make: impl FnMut() -> Pair) {
     gathered_frames_arrive(make());
     both_directions_at_once(make());
     back_pressure_ends(make());
+    what_is_said_of_messages_does_not_overtake_them(make());
     handles_travel_with_requests(make());
     long_data_arrive(make());
     data_are_placed(make());
@@ -293,6 +294,26 @@ fn back_pressure_ends(ends: Pair) {
     }
     bench.send(0, &eager(taken, 4096), &payload);
     assert_eq!(bench.next(1).0, eager(taken, 4096));
+}
+
+/// Much is under way, and the frame is sent as soon as there is room.
+fn what_is_said_of_messages_does_not_overtake_them(ends: Pair) {
+    let limit = ends[0].limits(END[1]).frame;
+    let mut bench = Bench::new(ends);
+    let payload = pattern(3, limit);
+    let before = (16 << 20) / limit;
+    for number in 0..before {
+        bench.send(0, &eager(number, limit), &payload);
+    }
+    let said = Header {
+        flags: protocol::AGREEMENT,
+        ..Header::control(Kind::Protocol, 7, 6, 0)
+    };
+    bench.send(0, &said, &[]);
+    for number in 0..before {
+        assert_eq!(bench.next(1).0, eager(number, limit));
+    }
+    assert_eq!(bench.next(1).0, said);
 }
 
 fn handles_travel_with_requests(ends: Pair) {
