@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The words of rounds, and who sleeps at a place.
 //!
-//! Rounds take turns in memory for a few of them: round n is number n mod R there, in *turn* n / R. Two kinds of words,
-//! which only grow, say how far members are:
+//! Rounds take turns in memory for a few of them: round n is number n mod R there. Two kinds of words say how far
+//! members are:
 //!
 //! ```text
-//!  arrived, per cell       turn + 1    what is given in this turn is there          who gives stores it
+//!  arrived, per cell       its sign    what is given in this round is there         who gives stores it
 //!  left, per member        n           it has left all rounds before n              it stores it, now and then
 //! ```
-//! Every word has one writer at a time, and that of a short cell or of a word lies beside its data: what a
-//! member waits for comes to its core in one transfer of a cache line. A round n may be given in when all
-//! members have left round n - R and those before it. So *arrived* cannot run ahead of what a member waits for,
-//! and who gives looks at the words of all members once in up to R rounds ([`Turns::is_free`]). A member says
-//! only every few rounds how far it has left them: who waits for it then waits for a member that is still to
-//! come to rounds that have been given in.
+//! The *sign* of a round is its stamp and its number. Every word has one writer at a time, and that of a short cell or of
+//! a word lies beside its data: what a member waits for comes to its core in one transfer of a cache line. A round n may
+//! be given in when all members have left round n - R and those before it. So *arrived* cannot run ahead of what a member
+//! waits for, but where members call different operations; then nobody takes it for what it waits for. Who gives looks
+//! at the words of all members once in up to R rounds ([`Turns::is_free`]). A member says only every few rounds how far
+//! it has left them: who waits for it then waits for a member that is still to come to rounds that have been given in.
 //!
 //! **Sleeping.** A member that wants to sleep puts its slot into [`Sleepers`] (S1), fence (S2), and looks at the words
 //! once more (S3). Whoever changes a word (C1), fence (C2), looks for sleepers (C3) and wakes them. If C3 does not see
@@ -25,7 +25,7 @@
 
 use crate::bell::WORDS;
 use crate::sync::{AtomicU64, Ordering, after_update};
-use isthmus_transport::slabs::CellSize;
+use isthmus_transport::slabs::{CellSize, Round};
 
 /// Middle rounds under way: at most 64 (`Turns`). Where several members share a processor, who gives runs ahead until
 /// none is free, and then all of them have to run. With 8, 8 members on two processors took 4.3 us for a broadcast of
@@ -34,13 +34,22 @@ pub(crate) const MIDDLE_ROUNDS: usize = 32;
 /// Long rounds under way.
 pub(crate) const LONG_ROUNDS: usize = 8;
 
-/// Up to which turn there is something in a cell. Of a cell of a word, which has no room for more, also how many bytes
-/// there are: the highest bits.
+/// Of which round there is something in a cell: its sign, which is not 0. Of a cell of a word, which has no room for more,
+/// also how many bytes there are: the highest bits.
 #[repr(transparent)]
 pub(crate) struct Arrived(AtomicU64);
 
 const BYTES_SHIFT: u32 = 60;
-const TURN: u64 = (1 << BYTES_SHIFT) - 1;
+const SIGN: u64 = (1 << BYTES_SHIFT) - 1;
+/// Bits of a sign that are the number of the round.
+const NUMBER_BITS: u32 = BYTES_SHIFT - u32::BITS;
+
+/// The sign of a round: its number tells it from those before it in the same memory, its stamp from those of members
+/// that have called something else.
+#[inline]
+pub(crate) fn sign(round: Round) -> u64 {
+    u64::from(round.stamp) << NUMBER_BITS | (round.number + 1) & ((1 << NUMBER_BITS) - 1)
+}
 
 impl Arrived {
     #[cfg(any(loom, test))]
@@ -53,38 +62,36 @@ impl Arrived {
         self.0.store(0, Ordering::Relaxed);
     }
 
-    /// What the cell has in this turn is there. The last of several cells needs [`Arrived::last`].
+    /// What the cell has in this round is there. The last of several cells needs [`Arrived::last`].
     #[inline]
-    pub(crate) fn one(&self, turn: u64) {
-        self.0.store(turn + 1, Ordering::Release);
+    pub(crate) fn one(&self, sign: u64) {
+        self.0.store(sign, Ordering::Release);
     }
 
     /// The same, before a look for sleepers.
     #[inline]
-    pub(crate) fn last(&self, turn: u64) {
-        self.0.swap(turn + 1, Ordering::AcqRel);
+    pub(crate) fn last(&self, sign: u64) {
+        self.0.swap(sign, Ordering::AcqRel);
         after_update();
     }
 
     /// [`Arrived::one`] in a cell of a word, of which so many bytes are given, at most 8.
     #[inline]
-    pub(crate) fn one_of(&self, turn: u64, bytes: usize) {
-        self.0
-            .store((turn + 1) | (bytes as u64) << BYTES_SHIFT, Ordering::Release);
+    pub(crate) fn one_of(&self, sign: u64, bytes: usize) {
+        self.0.store(sign | (bytes as u64) << BYTES_SHIFT, Ordering::Release);
     }
 
     /// The same, before a look for sleepers.
     #[inline]
-    pub(crate) fn last_of(&self, turn: u64, bytes: usize) {
-        self.0
-            .swap((turn + 1) | (bytes as u64) << BYTES_SHIFT, Ordering::AcqRel);
+    pub(crate) fn last_of(&self, sign: u64, bytes: usize) {
+        self.0.swap(sign | (bytes as u64) << BYTES_SHIFT, Ordering::AcqRel);
         after_update();
     }
 
     /// Before it is there: how many bytes of a word will be.
     pub(crate) fn say(&self, bytes: usize) {
-        let turn = self.0.load(Ordering::Relaxed) & TURN;
-        self.0.store(turn | (bytes as u64) << BYTES_SHIFT, Ordering::Relaxed);
+        let sign = self.0.load(Ordering::Relaxed) & SIGN;
+        self.0.store(sign | (bytes as u64) << BYTES_SHIFT, Ordering::Relaxed);
     }
 
     /// How many bytes of a word there are, or will be.
@@ -100,8 +107,8 @@ impl Arrived {
     }
 
     #[inline]
-    pub(crate) fn is_there(&self, turn: u64) -> bool {
-        self.0.load(Ordering::Acquire) & TURN > turn
+    pub(crate) fn is_there(&self, sign: u64) -> bool {
+        self.0.load(Ordering::Acquire) & SIGN == sign
     }
 }
 
@@ -333,16 +340,26 @@ mod tests {
 
     #[cfg(not(loom))]
     #[test]
-    fn turns_follow_each_other() {
+    fn what_is_given_in_a_round_is_there_in_no_other() {
         let arrived = Arrived::new();
-        for turn in 0..6 {
-            assert!(!arrived.is_there(turn));
-            if turn % 2 == 0 {
-                arrived.one(turn);
+        let sign_of = |number, stamp| {
+            let size = CellSize::Short;
+            sign(Round { size, number, stamp })
+        };
+        for number in 0..6 {
+            assert!(!arrived.is_there(sign_of(number, 0)));
+            if number % 2 == 0 {
+                arrived.one(sign_of(number, 0));
             } else {
-                arrived.last(turn);
+                arrived.last(sign_of(number, 0));
             }
-            assert!(arrived.is_there(turn) && !arrived.is_there(turn + 1));
+            let others = [(number + 1, 0), (number, 1), (number, u32::MAX)];
+            assert!(arrived.is_there(sign_of(number, 0)));
+            assert!(
+                others
+                    .iter()
+                    .all(|&(number, stamp)| !arrived.is_there(sign_of(number, stamp)))
+            );
         }
     }
 
@@ -350,11 +367,11 @@ mod tests {
     #[test]
     fn a_word_says_how_long_it_is() {
         let arrived = Arrived::new();
-        for (turn, bytes) in [8, 0, 3].into_iter().enumerate() {
+        for (sign, bytes) in [(1, 8), (2, 0), (SIGN, 3)] {
             arrived.say(bytes);
-            assert!(!arrived.is_there(turn as u64) && arrived.said() == bytes);
-            arrived.last_of(turn as u64, arrived.said());
-            assert!(arrived.is_there(turn as u64) && !arrived.is_there(turn as u64 + 1) && arrived.said() == bytes);
+            assert!(!arrived.is_there(sign) && arrived.said() == bytes);
+            arrived.last_of(sign, arrived.said());
+            assert!(arrived.is_there(sign) && !arrived.is_there(sign - 1) && arrived.said() == bytes);
         }
     }
 
@@ -464,8 +481,8 @@ mod tests {
                     thread::yield_now();
                 }
                 write(hall, me, 10 * (round + 1) + me as u64);
-                hall.arrived[me].last(round);
-                while !hall.arrived[1 - me].is_there(round) {
+                hall.arrived[me].last(round + 1);
+                while !hall.arrived[1 - me].is_there(round + 1) {
                     thread::yield_now();
                 }
                 assert_eq!(read(hall, 1 - me), 10 * (round + 1) + 1 - me as u64);
@@ -497,7 +514,7 @@ mod tests {
                     move || {
                         let mut turns = Turns::default();
                         write(&hall, 0, 7);
-                        hall.arrived[0].one(0);
+                        hall.arrived[0].one(1);
                         turns.leave(0, 1, 0, || &hall.left[0]);
                         while !turns.is_free(1, 1, 0, || &hall.left) {
                             thread::yield_now();
@@ -505,7 +522,7 @@ mod tests {
                         write(&hall, 0, 8);
                     }
                 });
-                while !hall.arrived[0].is_there(0) {
+                while !hall.arrived[0].is_there(1) {
                     thread::yield_now();
                 }
                 assert_eq!(read(&hall, 0), 7);
@@ -557,8 +574,8 @@ mod tests {
 
         #[test]
         fn no_wake_up_is_lost() {
-            loom::model(|| sleeper(|hall| hall.arrived[0].last(0), |hall| hall.arrived[0].is_there(0)));
-            loom::model(|| sleeper(|hall| hall.arrived[0].last_of(0, 8), |hall| hall.arrived[0].is_there(0)));
+            loom::model(|| sleeper(|hall| hall.arrived[0].last(1), |hall| hall.arrived[0].is_there(1)));
+            loom::model(|| sleeper(|hall| hall.arrived[0].last_of(1, 8), |hall| hall.arrived[0].is_there(1)));
             let leave = |hall: &Hall| _ = Turns::default().leave(0, 1, 0, || &hall.left[0]);
             loom::model(move || sleeper(leave, |hall| Turns::default().is_free(1, 1, 0, || &hall.left[..1])));
         }

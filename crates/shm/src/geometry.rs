@@ -12,7 +12,7 @@ const _: () = assert!(MAX_PROCESSES == isthmus_wire::boot::MAX_NODE_PROCESSES as
 
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"isthmshm");
 /// Changes with every change of the layout.
-pub(crate) const VERSION: u32 = 14;
+pub(crate) const VERSION: u32 = 15;
 pub(crate) const PAGE: usize = 4096;
 pub(crate) const BLOCK_BYTES: usize = 1024;
 

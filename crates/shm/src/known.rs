@@ -233,7 +233,7 @@ mod tests {
         let slab = |number, members| Slab { number, members, me: 1 };
         let mut slabs = Slabs::default();
         let back = |slabs: &mut Slabs, slab: Slab, number| {
-            let round = |size| Round { size, number };
+            let round = |size| Round { size, number, stamp: 0 };
             slabs
                 .back_middle(&segment, &slab, round(CellSize::Middle), 1)
                 .expect("memory");

@@ -11,6 +11,7 @@ use isthmus_transport::slabs::{
 use isthmus_transport::{Peer, SendError};
 use rustix::io::Errno;
 
+use crate::desk::sign;
 use crate::pull::{self, HANDLE_BYTES, Handle};
 use crate::slabs::{Cells, NOTES, WORD_CELL, WORD_HEADER};
 use crate::sync::Ordering;
@@ -124,11 +125,18 @@ fn note(step: u64, claim: Claim) -> u64 {
     turn(step) << 48 | what << 43 | u64::from(claim.root & 0x3ff) << 33 | claim.block & BLOCK
 }
 
+/// All of a note but the block, and the bits of the number of the step that are not in it.
+#[inline]
+fn stamp(step: u64, note: u64) -> u32 {
+    (note >> BLOCK_BITS) as u32 ^ (step as u32) << 24
+}
+
 fn turn(step: u64) -> u64 {
     (step / NOTES as u64) & 0xffff
 }
 
-const BLOCK: u64 = (1 << 33) - 1;
+const BLOCK_BITS: u32 = 33;
+const BLOCK: u64 = (1 << BLOCK_BITS) - 1;
 
 fn read_note(note: u64) -> Claim {
     Claim {
@@ -182,9 +190,10 @@ impl SharedSlabs for ShmTransport {
     }
 
     #[inline]
-    fn note(&mut self, slab: &Slab, step: u64, claim: Claim) {
-        let view = self.layouts.view(&self.segment, slab);
-        view.note(slab.me, step).store(note(step, claim), Ordering::Release);
+    fn note(&mut self, slab: &Slab, step: u64, claim: Claim) -> u32 {
+        let (view, note) = (self.layouts.view(&self.segment, slab), note(step, claim));
+        view.note(slab.me, step).store(note, Ordering::Release);
+        stamp(step, note)
     }
 
     fn disagreements(&self, slab: &Slab, step: u64) -> Vec<Disagreement> {
@@ -266,12 +275,12 @@ impl SharedSlabs for ShmTransport {
             to.copy(0, from, 0, bytes);
         }
         self.copied.cells += bytes as u64;
-        let (arrived, turn) = (view.arrived_at(round.size, at), round.number / rounds(round.size));
+        let (arrived, sign) = (view.arrived_at(round.size, at), sign(round));
         if round.size == CellSize::Word {
-            arrived.last_of(turn, bytes);
+            arrived.last_of(sign, bytes);
         } else {
             view.length(at).store(bytes as u64, Ordering::Relaxed);
-            arrived.last(turn);
+            arrived.last(sign);
         }
         self.announce(slab.number);
         self.prepare(slab, round, cell);
@@ -286,7 +295,7 @@ impl SharedSlabs for ShmTransport {
             return false;
         }
         let view = self.layouts.view(&self.segment, slab);
-        let (header, turn) = (header(round.size), round.number / rounds(round.size));
+        let (header, sign) = (header(round.size), sign(round));
         let soon = Round {
             number: round.number + SOON,
             ..round
@@ -312,10 +321,10 @@ impl SharedSlabs for ShmTransport {
                 view.length(at).store(bytes as u64, Ordering::Relaxed);
             }
             match (round.size, cell == last) {
-                (CellSize::Word, false) => arrived.one_of(turn, bytes),
-                (CellSize::Word, true) => arrived.last_of(turn, bytes),
-                (_, false) => arrived.one(turn),
-                (_, true) => arrived.last(turn),
+                (CellSize::Word, false) => arrived.one_of(sign, bytes),
+                (CellSize::Word, true) => arrived.last_of(sign, bytes),
+                (_, false) => arrived.one(sign),
+                (_, true) => arrived.last(sign),
             }
             view.arrived(soon, cell).0.fetch();
         }
@@ -332,8 +341,8 @@ impl SharedSlabs for ShmTransport {
 
     fn take_at_once(&self, slab: &Slab, round: Round, cell: u32, bytes: usize, part: Part<'_>) -> Option<u64> {
         let view = self.layouts.view(&self.segment, slab);
-        let (arrived, turn) = view.arrived(round, cell);
-        if !arrived.is_there(turn) {
+        let (arrived, sign) = view.arrived(round, cell);
+        if !arrived.is_there(sign) {
             self.spread.idle(&self.segment, self.slot);
             return None;
         }
@@ -364,11 +373,11 @@ impl SharedSlabs for ShmTransport {
         };
         let view = self.layouts.view(&self.segment, slab);
         for cell in cells.clone() {
-            let (arrived, turn) = view.arrived(round, cell);
+            let (arrived, sign) = view.arrived(round, cell);
             match round.size {
-                CellSize::Word => arrived.last_of(turn, arrived.said()),
-                _ if cell < last => arrived.one(turn),
-                _ => arrived.last(turn),
+                CellSize::Word => arrived.last_of(sign, arrived.said()),
+                _ if cell < last => arrived.one(sign),
+                _ => arrived.last(sign),
             }
         }
         self.announce(slab.number);
@@ -380,8 +389,8 @@ impl SharedSlabs for ShmTransport {
         let count = cells.end - cells.start;
         let view = self.layouts.view(&self.segment, slab);
         let is_missing = |cell: &u32| {
-            let (arrived, turn) = view.arrived(round, *cell);
-            !arrived.is_there(turn)
+            let (arrived, sign) = view.arrived(round, *cell);
+            !arrived.is_there(sign)
         };
         match cells.clone().find(is_missing) {
             None => count,

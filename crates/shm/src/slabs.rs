@@ -13,7 +13,7 @@
 //!  (next multiple of 4096)      cells of long rounds
 //! ```
 //! A cell is 8 bytes that say how many bytes its member gives (the highest bit: it is marked), 8 bytes (of a short
-//! cell: up to which turn it is there), and what it gives. Of a cell of a word both are in one word of 8 bytes. All
+//! cell: of which round it is there), and what it gives. Of a cell of a word both are in one word of 8 bytes. All
 //! before the middle cells has memory from the beginning (slab 0) or from when the slab is taken; memory behind a
 //! middle or long cell is allocated when it is first used.
 

@@ -4,7 +4,7 @@
 use isthmus_datatype::raw::ReadMemory;
 use isthmus_transport::slabs::{CellSize, Given, Round, Slab};
 
-use crate::desk::{Arrived, LONG_ROUNDS, Left, MIDDLE_ROUNDS};
+use crate::desk::{Arrived, LONG_ROUNDS, Left, MIDDLE_ROUNDS, sign};
 use crate::segment::{Segment, SlabStart};
 use crate::slabs::{CELL_HEADER, Cells, SHORT_CELL, SHORT_ROUNDS, Stale, WORD_CELL, WORD_HEADER, WORD_ROUNDS};
 use crate::sync::{AtomicU64, Ordering};
@@ -58,11 +58,13 @@ impl<'s> SlabView<'s> {
         }
         for number in 0..stale.short {
             let size = CellSize::Short;
-            (0..members).for_each(|cell| self.arrived(Round { size, number }, cell).0.reset());
+            let round = unstamped(size, number);
+            (0..members).for_each(|cell| self.arrived(round, cell).0.reset());
         }
         for number in 0..stale.words {
             let size = CellSize::Word;
-            (0..members).for_each(|cell| self.arrived(Round { size, number }, cell).0.reset());
+            let round = unstamped(size, number);
+            (0..members).for_each(|cell| self.arrived(round, cell).0.reset());
         }
     }
 
@@ -75,20 +77,19 @@ impl<'s> SlabView<'s> {
         unsafe { std::slice::from_raw_parts(words.cast::<Left>(), members) }
     }
 
-    /// Up to which turn a cell is there, and the turn of the round.
+    /// Of which round a cell is there, and the sign of this one.
     #[inline(always)]
     pub(crate) fn arrived(&self, round: Round, cell: u32) -> (&'s Arrived, u64) {
         let rounds = rounds(round.size);
-        let turn = round.number / rounds;
         let arrived = match round.size {
             CellSize::Word | CellSize::Short => self.arrived_at(round.size, self.cell(round, cell).0),
             CellSize::Middle => &self.left()[cell as usize].middle[(round.number % rounds) as usize],
             CellSize::Long => &self.left()[cell as usize].long[(round.number % rounds) as usize],
         };
-        (arrived, turn)
+        (arrived, sign(round))
     }
 
-    /// Up to which turn the cell of a word or the short one that begins here is there.
+    /// Of which round the cell of a word or the short one that begins here is there.
     #[inline]
     pub(crate) fn arrived_at(&self, size: CellSize, at: usize) -> &'s Arrived {
         let at = if size == CellSize::Word { at } else { at + 8 };
@@ -178,6 +179,12 @@ pub(crate) fn rounds(size: CellSize) -> u64 {
     }
 }
 
+/// Where only its memory matters.
+fn unstamped(size: CellSize, number: u64) -> Round {
+    let stamp = 0;
+    Round { size, number, stamp }
+}
+
 /// Bytes of what stands before what a member gives.
 #[inline]
 pub(crate) fn header(size: CellSize) -> usize {
@@ -212,7 +219,7 @@ mod tests {
         let every = || {
             let rounds = sizes
                 .iter()
-                .flat_map(|&size| (0..rounds(size)).map(move |number| Round { size, number }));
+                .flat_map(|&size| (0..rounds(size)).map(move |number| unstamped(size, number)));
             rounds.flat_map(|round| cells(round.size).map(move |cell| (round, cell)))
         };
         view.reset(&Stale::ALL);
@@ -225,12 +232,12 @@ mod tests {
         assert_eq!(notes.len(), slab.members as usize * NOTES);
         assert!(words.is_disjoint(&notes));
 
-        // The first turn of every cell comes, and a new group knows nothing of it.
-        every().for_each(|(round, cell)| view.arrived(round, cell).0.one(0));
+        // Something comes in every cell, and a new group knows nothing of it.
+        every().for_each(|(round, cell)| view.arrived(round, cell).0.one(sign(round)));
         view.note(2, 7).store(1, Ordering::Relaxed);
-        assert!(every().all(|(round, cell)| view.arrived(round, cell).0.is_there(0)));
+        assert!(every().all(|(round, cell)| view.arrived(round, cell).0.is_there(sign(round))));
         view.reset(&Stale::ALL);
-        assert!(every().all(|(round, cell)| !view.arrived(round, cell).0.is_there(0)));
+        assert!(every().all(|(round, cell)| !view.arrived(round, cell).0.is_there(sign(round))));
         assert_eq!(view.note(2, 7).load(Ordering::Relaxed), 0);
     }
 }

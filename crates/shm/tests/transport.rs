@@ -408,10 +408,10 @@ fn hold_rounds(ends: &mut [ShmTransport], rounds: u64) -> u32 {
             root: 0,
             block: 8,
         };
-        (0..rounds).for_each(|step| here.note(&slab, step, claim));
+        (0..rounds).for_each(|step| _ = here.note(&slab, step, claim));
     }
     for size in SIZES {
-        for round in (0..rounds).map(|number| Round { size, number }) {
+        for round in (0..rounds).map(|number| Round { size, number, stamp: 7 }) {
             for (me, end) in (0..).zip(ends.iter_mut()) {
                 let (here, slab) = (slabs(end), slab(me));
                 assert_eq!(here.have_arrived(&slab, round, me..me + 1), 0, "{round:?}");
@@ -466,7 +466,8 @@ fn a_part_of_what_was_given_is_taken_when_it_is_there_and_as_long_as_it_must_be(
     let slab = |me| Slab { number, members: 2, me };
     ends.iter_mut().for_each(|end| slabs(end).open_slab(number));
     for size in [CellSize::Word, CellSize::Short, CellSize::Middle, CellSize::Long] {
-        let (round, result) = (Round { size, number: 0 }, OwnMemory::new(0, 8));
+        let (number, stamp) = (0, 3);
+        let (round, result) = (Round { size, number, stamp }, OwnMemory::new(0, 8));
         let take = |end: &mut ShmTransport, bytes| {
             let part = Part {
                 from: 2,
@@ -487,5 +488,40 @@ fn a_part_of_what_was_given_is_taken_when_it_is_there_and_as_long_as_it_must_be(
         assert_eq!(result.content(), [0; 8], "nothing of what is longer is taken");
         assert_eq!(take(&mut ends[1], 6), Some(6), "{size:?}");
         assert_eq!(result.content(), [0, 0, 0, 0, 3, 4, 5, 0]);
+    }
+}
+
+#[test]
+fn what_a_member_gives_for_something_else_never_arrives() {
+    let at = directory();
+    let mut ends = node(&at, &[Peer::new(0), Peer::new(1)]);
+    let number = slabs(&mut ends[0]).take_slab(2).expect("there is one");
+    let slab = |me| Slab { number, members: 2, me };
+    ends.iter_mut().for_each(|end| slabs(end).open_slab(number));
+    let claim = |what, root, block| Claim { what, root, block };
+    // Step, claim; the first of them is the one that is waited for.
+    let claims = [
+        (1, claim(3, 0, 8)),
+        (2, claim(3, 0, 8)),
+        (257, claim(3, 0, 8)),
+        (1, claim(4, 0, 8)),
+        (1, claim(3, 1, 8)),
+    ];
+    for (size, number) in SIZES.into_iter().zip(0..) {
+        let stamps = claims.map(|(step, claim)| slabs(&mut ends[0]).note(&slab(0), step, claim));
+        let round = |stamp| Round { size, number, stamp };
+        let expected = slabs(&mut ends[1]).note(&slab(1), 1, claim(3, 0, 1 << 20));
+        let has_come =
+            |ends: &mut [ShmTransport]| slabs(&mut ends[1]).have_arrived(&slab(1), round(expected), 0..1) == 1;
+        for stamp in stamps.into_iter().rev() {
+            assert!(!has_come(&mut ends), "{size:?}");
+            let giver = slabs(&mut ends[0]);
+            giver
+                .give(&slab(0), round(stamp), 0, 8)
+                .expect("memory")
+                .write(0, &[1; 8]);
+            giver.arrive(&slab(0), round(stamp), 0..1);
+        }
+        assert!(has_come(&mut ends), "another length is no other step: {size:?}");
     }
 }

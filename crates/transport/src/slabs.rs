@@ -75,7 +75,8 @@
 //! ```
 //!
 //! A group's operations at a place are its *steps*, counted from 0. Each member notes what it takes each step for: if
-//! they do not agree, some may wait for what never comes, and [`SharedSlabs::disagreements`] say so.
+//! they do not agree, some may wait for what never comes, and [`SharedSlabs::disagreements`] say so. What a member gives
+//! bears the stamp of the step for which it does, so nobody takes it for another.
 //!
 //! Nothing blocks. Somebody who waits for a round and wants to sleep calls [`SharedSlabs::watch`] after
 //! [`Transport::arm`](crate::Transport::arm) and looks once more; whoever makes a round go on after that wakes it.
@@ -132,6 +133,9 @@ pub struct Round {
     pub size: CellSize,
     /// Counted from 0 in each size.
     pub number: u64,
+    /// What [`SharedSlabs::note`] gave for the step whose round it is. Members that take a step for something else may
+    /// count rounds differently from then on: what is given with another stamp never arrives.
+    pub stamp: u32,
 }
 
 /// What a member takes a step for; all members must take it for the same.
@@ -312,8 +316,9 @@ pub trait SharedSlabs {
     /// Bytes of all cells together, for the only giver of a round: it gives them as cell 0.
     fn round_bytes(&self, members: u32, size: CellSize) -> usize;
 
-    /// This member has come to its `step`th step at a place and takes it for this.
-    fn note(&mut self, slab: &Slab, step: u64, claim: Claim);
+    /// This member has come to its `step`th step at a place and takes it for this. The stamp of the step's rounds, which
+    /// is the same at members that take it for the same, whatever the bytes of a block are.
+    fn note(&mut self, slab: &Slab, step: u64, claim: Claim) -> u32;
 
     /// How members are at odds with this one in a step or in those before it, the earliest first; one can have given
     /// up as well. Those whose notes of a step are gone already, or still to come, are believed.

@@ -30,7 +30,7 @@ use crate::groups::pulling;
 use crate::groups::rows::Rows;
 use crate::groups::tuning::Sample;
 use crate::groups::words::{NO_STEP, SETS_UP};
-use crate::groups::{Begin, CellCollective, Cut, Phase, Pulling, Whose};
+use crate::groups::{Begin, CellCollective, Cut, Numbers, Phase, Pulling, Whose};
 use crate::{EngineError, Members};
 
 /// Looks in vain after which a member that never sleeps asks whether all agree.
@@ -56,7 +56,7 @@ impl CellCollective {
         members: Members,
         sides: Sides,
         cut: Cut,
-        first: (u64, [u64; CellSize::COUNT]),
+        numbers: Numbers,
         turn: Option<Turn>,
     ) -> Self {
         let block = step.block * sides.unit;
@@ -66,19 +66,19 @@ impl CellCollective {
             members,
             sides,
             cut,
-            first,
+            numbers,
             Begin { given: false, turn },
         )
     }
 
-    /// A step that has begun. Operation, root, bytes of a block; number of the step and of its first rounds.
+    /// A step that has begun. Operation, root, bytes of a block.
     pub(crate) fn under_way(
         (what, root, block): (What, u32, u64),
         slab: Slab,
         members: Members,
         sides: Sides,
         cut: Cut,
-        (number, first): (u64, [u64; CellSize::COUNT]),
+        numbers: Numbers,
         Begin { given, turn }: Begin,
     ) -> Self {
         let Sides {
@@ -89,7 +89,7 @@ impl CellCollective {
             ..
         } = sides;
         let phase = match cut.pulls {
-            true => Phase::Deciding(Pulling::new(what, &slab, root, first[CellSize::Short as usize], turn)),
+            true => Phase::Deciding(Pulling::new(what, &slab, root, numbers.round(CellSize::Short, 0), turn)),
             false => Phase::Cells,
         };
         Self {
@@ -111,8 +111,7 @@ impl CellCollective {
             failed: false,
             late: Vec::new(),
             beside: None,
-            step: number,
-            first,
+            numbers,
             vain: 0,
             disagrees: false,
             given: u64::from(given),
@@ -133,11 +132,10 @@ impl CellCollective {
         slab: Slab,
         members: Members,
         cut: Cut,
-        number: u64,
-        first: [u64; CellSize::COUNT],
+        numbers: Numbers,
     ) -> Self {
         let (what, begin) = ((step.what, step.root, 0), Begin::default());
-        let meet = Self::under_way(what, slab, members, Sides::default(), cut, (number, first), begin);
+        let meet = Self::under_way(what, slab, members, Sides::default(), cut, numbers, begin);
         Self {
             phase: Phase::Rows(Box::new(rows)),
             ..meet
@@ -311,18 +309,12 @@ impl CellCollective {
         } else {
             piece
         };
-        Round {
-            size: self.cut.size,
-            number: self.first[self.cut.size as usize] + number,
-        }
+        self.numbers.round(self.cut.size, number)
     }
 
     /// The round of long cells behind so many others of the step.
     pub(crate) fn long_round(&self, before: u64) -> Round {
-        Round {
-            number: self.first[CellSize::Long as usize] + before,
-            size: CellSize::Long,
-        }
+        self.numbers.round(CellSize::Long, before)
     }
 
     /// Where a piece begins in its block, and its length.

@@ -45,7 +45,7 @@ impl CellCollective {
 
     /// A member with which this one, which waits, may never get further.
     pub(crate) fn disagreement(&self, slabs: &dyn SharedSlabs) -> Option<Disagreement> {
-        let found = slabs.disagreements(self.slab(), self.step);
+        let found = slabs.disagreements(self.slab(), self.numbers.step);
         let out_of_step = found.iter().find(|found| self.is_out_of_step(found, slabs));
         // One that has given up says why itself.
         let gave_up = || found.iter().find(|found| matches!(found, Disagreement::GaveUp { .. }));
@@ -56,7 +56,7 @@ impl CellCollective {
     /// this one looks.
     #[cold]
     pub(crate) fn out_of_step(&self, slabs: &dyn SharedSlabs) -> Option<Disagreement> {
-        let found = slabs.disagreements(self.slab(), self.step);
+        let found = slabs.disagreements(self.slab(), self.numbers.step);
         found.into_iter().find(|found| self.is_out_of_step(found, slabs))
     }
 

@@ -28,7 +28,7 @@ use isthmus_datatype::raw::OwnMemory;
 use isthmus_protocol::matching::Context;
 use isthmus_protocol::ways;
 use isthmus_schedule::Operation as What;
-use isthmus_transport::slabs::{CellSize, Slab};
+use isthmus_transport::slabs::{CellSize, Round, Slab};
 
 use crate::base::binding::{Reducer, Side};
 use crate::groups::collective_id::CollectiveId;
@@ -69,9 +69,7 @@ pub(crate) struct CellCollective {
     late: Vec<u32>,
     /// Memory for what is combined with a result, if it was needed.
     beside: Option<OwnMemory>,
-    /// Number of the step at its place, and of the first round in each size.
-    step: u64,
-    first: [u64; CellSize::COUNT],
+    numbers: Numbers,
     /// How often nothing could be done; the last look was the one before sleeping, and the members do not agree.
     vain: u32,
     disagrees: bool,
@@ -114,8 +112,8 @@ pub(crate) enum Phase {
 /// A step that may be copied.
 #[derive(Debug)]
 pub(crate) struct Pulling {
-    /// Number of the round of the offers.
-    first: u64,
+    /// The round of the offers.
+    offers: Round,
     decider: u32,
     /// What the decider wants, once it is known; at the decider from the beginning.
     turn: Option<ways::Turn>,
@@ -148,6 +146,28 @@ pub(crate) struct Cut {
     pulls: bool,
     /// Blocks may differ in length: one round of middle cells beside that of short ones.
     rows: bool,
+}
+
+/// Where a step and its rounds are at its place.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Numbers {
+    step: u64,
+    /// Its first round in each size.
+    first: [u64; CellSize::COUNT],
+    /// Of its rounds.
+    stamp: u32,
+}
+
+impl Numbers {
+    /// The round behind so many others of this size.
+    #[inline]
+    pub(crate) fn round(&self, size: CellSize, before: u64) -> Round {
+        Round {
+            size,
+            number: self.first[size as usize] + before,
+            stamp: self.stamp,
+        }
+    }
 }
 
 /// How a step begins here.

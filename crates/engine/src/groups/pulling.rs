@@ -20,7 +20,7 @@
 
 use isthmus_protocol::ways::{Delivery, Turn};
 use isthmus_schedule::Operation as What;
-use isthmus_transport::slabs::{CellSize, Round, SharedSlabs, Slab};
+use isthmus_transport::slabs::{Round, SharedSlabs, Slab};
 
 use crate::EngineError;
 use crate::base::binding::Sides;
@@ -80,8 +80,8 @@ pub(crate) fn decider(what: What, root: u32) -> u32 {
 }
 
 impl Pulling {
-    /// `first`: number of the first short round; `turn`: what the decider, if that is this member, wants.
-    pub(crate) fn new(what: What, slab: &Slab, root: u32, first: u64, turn: Option<Turn>) -> Self {
+    /// `offers`: the first short round; `turn`: what the decider, if that is this member, wants.
+    pub(crate) fn new(what: What, slab: &Slab, root: u32, offers: Round, turn: Option<Turn>) -> Self {
         let Slab { members, me, .. } = *slab;
         // Everybody begins with another one.
         let every = |from: u32| (from..members).rev().map(|step| (me + step) % members).collect();
@@ -100,7 +100,7 @@ impl Pulling {
             _ => 0..members,
         };
         Self {
-            first,
+            offers,
             decider: decider(what, root),
             turn,
             offered: matches!(what, What::Bcast | What::Scatter | What::Gather) && me != root,
@@ -123,16 +123,13 @@ impl Pulling {
     }
 
     pub(super) fn offers(&self) -> Round {
-        Round {
-            size: CellSize::Short,
-            number: self.first,
-        }
+        self.offers
     }
 
     pub(super) fn outcomes(&self) -> Round {
         Round {
-            number: self.first + 1,
-            ..self.offers()
+            number: self.offers.number + 1,
+            ..self.offers
         }
     }
 

@@ -16,7 +16,7 @@ use crate::groups::cell_collective;
 use crate::groups::cut::{contributors, gives_others, place_among_others};
 use crate::groups::state::Groups;
 use crate::groups::words::{NO_STEP, SETS_UP};
-use crate::groups::{Begin, CellCollective, Cut, Whose};
+use crate::groups::{Begin, CellCollective, Cut, Numbers, Whose};
 use crate::p2p::Core;
 use crate::{Channel, EngineError, Operation, Request};
 
@@ -419,6 +419,11 @@ impl<'a> Visit<'a> {
         let (short, size) = (self.short, self.round.size);
         let mut first = [0; CellSize::COUNT];
         first[size as usize] = self.round.number;
+        let numbers = Numbers {
+            step: self.step,
+            first,
+            stamp: self.round.stamp,
+        };
         let begin = Begin {
             given: self.given,
             turn: None,
@@ -429,7 +434,7 @@ impl<'a> Visit<'a> {
             channel.members.clone(),
             short.sides(self.slab),
             Cut::of_one_round(size, short.block),
-            (self.step, first),
+            numbers,
             begin,
         );
         meet.context = channel.context;
@@ -487,11 +492,12 @@ impl Groups {
         tools.begins(operation);
         let comes_last = barrier::comes_last(core, short.what, &slab);
         let slabs = self.slabs(core)?;
-        slabs.note(&slab, step, short.claim(whose));
+        let stamp = slabs.note(&slab, step, short.claim(whose));
         if lost {
             return Some(Err(self.lose(core, channel, &slab)));
         }
-        let round = Round { size, number: first };
+        let number = first;
+        let round = Round { size, number, stamp };
         let mut visit = Visit::new(short, &slab, (step, round), comes_last);
         loop {
             match visit.advance(slabs) {

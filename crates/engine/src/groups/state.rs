@@ -7,7 +7,7 @@ use isthmus_datatype::raw::OwnMemory;
 use isthmus_protocol::ways::{Delivery, Store};
 use isthmus_schedule::Operation as What;
 use isthmus_schedule::step::{Circle, Together};
-use isthmus_transport::slabs::{CellSize, SharedSlabs, Slab, Used};
+use isthmus_transport::slabs::{CellSize, Claim, SharedSlabs, Slab, Used};
 use isthmus_transport::{Peer, Transport};
 use isthmus_wire::waiting::Item;
 
@@ -20,7 +20,7 @@ use crate::groups::rows::slots::Slots;
 use crate::groups::strays::Strays;
 use crate::groups::tuning::Tuning;
 use crate::groups::words::in_words_of;
-use crate::groups::{CellCollective, Cut, InVain, Phase, Turn};
+use crate::groups::{CellCollective, Cut, InVain, Numbers, Phase, Turn};
 use crate::machine::Machine;
 use crate::p2p::Core;
 use crate::p2p::State;
@@ -376,7 +376,17 @@ impl Groups {
         if let Some(error) = &begun.broken {
             return Err(error.clone());
         }
-        let first = begun.begin(&cut);
+        let (number, first) = begun.begin(&cut);
+        let claim = Claim {
+            what: step.what as u8,
+            root: step.root,
+            block,
+        };
+        let numbers = Numbers {
+            step: number,
+            first,
+            stamp: slabs.note(&slab, number, claim),
+        };
         let decides = slab.me == pulling::decider(step.what, step.root);
         let mut sample = None;
         let turn = (decides && cut.pulls).then(|| {
@@ -385,7 +395,7 @@ impl Groups {
             sample = tried;
             turn
         });
-        let mut meet = CellCollective::new(step, slab, members, sides, cut, first, turn);
+        let mut meet = CellCollective::new(step, slab, members, sides, cut, numbers, turn);
         if let Some(bytes) = meet.long_result().filter(|_| decides) {
             // One trial at a time.
             let tries = blocking && sample.is_none() && turn.is_none_or(|turn| turn.way == Delivery::Stream);
@@ -406,7 +416,6 @@ impl Groups {
         }
         meet.context = channel.context;
         meet.node = channel.node.clone().filter(|_| step.circle != Circle::All);
-        slabs.note(&slab, meet.step, meet.claim());
         Ok(meet)
     }
 

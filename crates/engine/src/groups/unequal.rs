@@ -8,7 +8,7 @@ use crate::groups::rows::Rows;
 use crate::groups::rows::slots::Slots;
 use crate::groups::state::{Groups, messages};
 use crate::groups::strays::Called;
-use crate::groups::{CellCollective, Cut};
+use crate::groups::{CellCollective, Cut, Numbers};
 use crate::p2p::Core;
 use crate::{Binding, Channel, EngineError, Request};
 
@@ -22,24 +22,19 @@ struct Begun {
     slab: Slab,
     slots: Slots,
     cut: Cut,
-    /// Number of the step, and of its first round in each size.
-    number: u64,
-    first: [u64; CellSize::COUNT],
+    numbers: Numbers,
 }
 
 impl Begun {
     /// The short round and the middle one.
     fn rounds(&self) -> [Round; 2] {
-        [CellSize::Short, CellSize::Middle].map(|size| Round {
-            size,
-            number: self.first[size as usize],
-        })
+        [CellSize::Short, CellSize::Middle].map(|size| self.numbers.round(size, 0))
     }
 
     /// The same as a step that goes on.
     fn meet(self, channel: &Channel, step: Unequal, rows: Rows<Bound>) -> CellCollective {
         let members = channel.members.clone();
-        let mut meet = CellCollective::of_rows(step, rows, self.slab, members, self.cut, self.number, self.first);
+        let mut meet = CellCollective::of_rows(step, rows, self.slab, members, self.cut, self.numbers);
         meet.context = channel.context;
         meet
     }
@@ -145,7 +140,7 @@ impl Groups {
             return Err(error.clone());
         }
         let cut = Cut::of_rows();
-        let (number, first) = begun.begin(&cut);
+        let (step_number, first) = begun.begin(&cut);
         let claim = Claim {
             what: step.what as u8,
             root: step.root,
@@ -154,13 +149,16 @@ impl Groups {
         let Some(slabs) = self.slabs(core) else {
             return Err(NOWHERE);
         };
-        slabs.note(&slab, number, claim);
+        let stamp = slabs.note(&slab, step_number, claim);
         Ok(Begun {
             slab,
             slots,
             cut,
-            number,
-            first,
+            numbers: Numbers {
+                step: step_number,
+                first,
+                stamp,
+            },
         })
     }
 }

@@ -31,7 +31,7 @@ pub(super) const SETS_UP: u32 = 2;
 
 /// In words, as a member of a step sees it.
 pub(crate) fn in_words_of(found: &Disagreement, meet: &CellCollective) -> EngineError {
-    let (me, now) = (meet.slab().me, meet.step);
+    let (me, now) = (meet.slab().me, meet.numbers.step);
     in_words(found, Some(meet.claim()), me, now, |member| meet.rank_of(member))
 }
 

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One member calls every collective operation with another number of elements than the others: none, few, or so many
+   that they go another way. Nobody waits for ever, and no operation that follows gives a wrong result: it is right, or
+   an error.
+   ranks: 2 3 */
+#include "check.h"
+
+enum { LONG = 30000, MOST = 4, OPERATIONS = 16, FORMS = 3, AFTER = 6 };
+static const int numbers[][2] = {{1, 5000}, {5000, 1}, {0, 1}, {1, 0}, {0, 5000}, {5000, 0}, {1, 20}, {300, 20}, {300, LONG}, {LONG, 5000}};
+enum { NUMBERS = sizeof numbers / sizeof *numbers };
+
+static int rank, size;
+static int from[MOST * LONG], into[MOST * LONG];
+
+#define CALL(Name, name, ...)                                                                                          \
+    (form == 0   ? MPI_##Name(__VA_ARGS__)                                                                             \
+     : form == 1 ? MPI_I##name(__VA_ARGS__, &request)                                                                  \
+                 : MPI_##Name##_init(__VA_ARGS__, MPI_INFO_NULL, &request))
+
+/* Blocking, nonblocking, persistent. */
+static int operation(int what, int form, int n, MPI_Comm comm)
+{
+    int counts[MOST], starts[MOST], bytes[MOST], code;
+    MPI_Datatype types[MOST], t = MPI_INT;
+    MPI_Request request = MPI_REQUEST_NULL;
+    for (int i = 0; i < MOST; i++) {
+        counts[i] = n;
+        starts[i] = i * LONG;
+        bytes[i] = 4 * starts[i];
+        types[i] = t;
+    }
+    switch (what) {
+    case 0:
+        code = CALL(Gather, gather, from, n, t, into, n, t, 0, comm);
+        break;
+    case 1:
+        code = CALL(Scatter, scatter, from, n, t, into, n, t, 0, comm);
+        break;
+    case 2:
+        code = CALL(Bcast, bcast, into, n, t, 0, comm);
+        break;
+    case 3:
+        code = CALL(Reduce, reduce, from, into, n, t, MPI_SUM, 0, comm);
+        break;
+    case 4:
+        code = CALL(Allreduce, allreduce, from, into, n, t, MPI_SUM, comm);
+        break;
+    case 5:
+        code = CALL(Allgather, allgather, from, n, t, into, n, t, comm);
+        break;
+    case 6:
+        code = CALL(Alltoall, alltoall, from, n, t, into, n, t, comm);
+        break;
+    case 7:
+        code = CALL(Reduce_scatter_block, reduce_scatter_block, from, into, n, t, MPI_SUM, comm);
+        break;
+    case 8:
+        code = CALL(Reduce_scatter, reduce_scatter, from, into, counts, t, MPI_SUM, comm);
+        break;
+    case 9:
+        code = CALL(Scan, scan, from, into, n, t, MPI_SUM, comm);
+        break;
+    case 10:
+        code = CALL(Exscan, exscan, from, into, n, t, MPI_SUM, comm);
+        break;
+    case 11:
+        code = CALL(Gatherv, gatherv, from, n, t, into, counts, starts, t, 0, comm);
+        break;
+    case 12:
+        code = CALL(Scatterv, scatterv, from, counts, starts, t, into, n, t, 0, comm);
+        break;
+    case 13:
+        code = CALL(Allgatherv, allgatherv, from, n, t, into, counts, starts, t, comm);
+        break;
+    case 14:
+        code = CALL(Alltoallv, alltoallv, from, counts, starts, t, into, counts, starts, t, comm);
+        break;
+    default:
+        code = CALL(Alltoallw, alltoallw, from, counts, bytes, types, into, counts, bytes, types, comm);
+    }
+    if (code == MPI_SUCCESS && form == 2)
+        code = MPI_Start(&request);
+    if (code == MPI_SUCCESS)
+        code = MPI_Wait(&request, MPI_STATUS_IGNORE);
+    if (form == 2 && request != MPI_REQUEST_NULL)
+        OK(MPI_Request_free(&request));
+    return code;
+}
+
+static void disagreement(int what, int form, const int n[2], int odd, MPI_Comm world)
+{
+    MPI_Comm comm;
+    OK(MPI_Comm_dup(world, &comm));
+    operation(what, form, n[rank == odd], comm);
+    for (int i = 0; i < AFTER; i++) {
+        int mine = rank + i, sum = -1, all = size * (size - 1) / 2 + size * i, many[300], sums[300], told = rank == 0 ? i : -1;
+        for (int k = 0; k < 300; k++)
+            many[k] = mine;
+        if (MPI_Allreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, comm) == MPI_SUCCESS && sum != all) {
+            printf("operation %d, form %d, %d and %d elements: allreduce %d is %d\n", what, form, n[0], n[1], i, sum);
+            CHECK(sum == all);
+        }
+        if (i % 2 && MPI_Bcast(&told, 1, MPI_INT, 0, comm) == MPI_SUCCESS)
+            CHECK(told == i);
+        if (i % 3 == 2 && MPI_Allreduce(many, sums, 300, MPI_INT, MPI_SUM, comm) == MPI_SUCCESS)
+            CHECK(sums[0] == all && sums[299] == all);
+        MPI_Barrier(comm);
+    }
+    OK(MPI_Comm_free(&comm));
+}
+
+int main(int argc, char **argv)
+{
+    MPI_Comm world;
+    OK(MPI_Init(&argc, &argv));
+    OK(MPI_Comm_dup(MPI_COMM_WORLD, &world));
+    OK(MPI_Comm_set_errhandler(world, MPI_ERRORS_RETURN));
+    OK(MPI_Comm_rank(world, &rank));
+    OK(MPI_Comm_size(world, &size));
+    for (int what = 0; what < OPERATIONS; what++)
+        for (int i = 0; i < NUMBERS; i++)
+            disagreement(what, (what + i) % FORMS, numbers[i], (what + i) % 2 ? size - 1 : 0, world);
+    OK(MPI_Comm_free(&world));
+    OK(MPI_Finalize());
+    if (rank == 0)
+        printf("nobody takes what belongs to another operation\n");
+    return 0;
+}
