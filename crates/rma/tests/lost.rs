@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A window over three nodes, one of whose members is lost.
+//! Windows over several nodes, one of whose members is lost.
 
 mod common;
 
 use std::sync::Arc;
 
-use common::{BYTES, window, world};
+use common::{BYTES, questions, window, world};
 use isthmus_core::world::World;
 use isthmus_datatype::raw::OwnMemory;
 use isthmus_datatype::{Basic, Datatype};
 use isthmus_engine::Peer;
-use isthmus_rma::{Flavor, LockKind, Source, TargetData, When, Window};
+use isthmus_rma::{Flavor, LockKind, Sink, Source, TargetData, When, Window};
 use isthmus_transport::memory::{Options, Switch, network};
 
 struct Stage {
@@ -20,10 +20,10 @@ struct Stage {
 }
 
 impl Stage {
-    fn new() -> Self {
-        let (ends, switch) = network(3, Options::default()).expect("eventfd");
+    fn of(size: u32) -> Self {
+        let (ends, switch) = network(size, Options::default()).expect("eventfd");
         let numbered = (0..).zip(ends);
-        let worlds: Vec<_> = numbered.map(|(rank, end)| world(Peer::new(rank), end, 3)).collect();
+        let worlds: Vec<_> = numbered.map(|(rank, end)| world(Peer::new(rank), end, size)).collect();
         let make = |world: &'static World| std::thread::spawn(move || window(world, (Flavor::Allocate, BYTES)));
         let made: Vec<_> = worlds.iter().map(|world| make(world)).collect();
         let windows = made.into_iter().map(|thread| thread.join().expect("made")).collect();
@@ -41,6 +41,23 @@ impl Stage {
                 world.engine().lock().progress();
             }
         }
+    }
+
+    /// Lets what was said arrive, and other threads go on.
+    fn settle(&self) {
+        let mut rounds = 0;
+        self.until(|| {
+            std::thread::yield_now();
+            rounds += 1;
+            rounds > 1000
+        });
+    }
+
+    /// The last member dies, and all hear of it.
+    fn lose_last(&self) {
+        let living = self.worlds.len() - 1;
+        self.switch.kill(Peer::new(living as u32), "it was killed");
+        self.until(|| (0..living).all(|rank| self.is_told(rank)));
     }
 
     fn is_told(&self, rank: usize) -> bool {
@@ -80,7 +97,7 @@ fn aside<T: Send + 'static>(stage: &Stage, act: impl FnOnce() -> T + Send + 'sta
 
 #[test]
 fn after_a_loss_living_targets_are_reached_the_lock_of_the_dead_is_free_and_the_window_can_be_freed() {
-    let stage = Stage::new();
+    let stage = Stage::of(3);
     let [first, second, dead] = [0, 1, 2].map(|rank| stage.windows[rank].clone());
     // It has the lock of the second one, and dies.
     aside(&stage, move || {
@@ -129,4 +146,131 @@ fn after_a_loss_living_targets_are_reached_the_lock_of_the_dead_is_free_and_the_
         |port| port.loss(Peer::new(1)),
     );
     assert_eq!(told, None, "nobody was accused");
+}
+
+/// Locks two members, one after the other, and puts something into each.
+fn lock_both(window: &Window, ranks: [i32; 2]) {
+    for rank in ranks {
+        window.lock(LockKind::Exclusive, rank, 0).expect("asked for");
+    }
+    for rank in ranks {
+        put(window, rank, 1).expect("put");
+    }
+}
+
+#[test]
+fn a_loss_does_not_end_the_waiting_for_a_lock_that_comes_before_others() {
+    let stage = Stage::of(4);
+    let [first, holder] = [0, 2].map(|rank| stage.windows[rank].clone());
+    aside(&stage, {
+        let holder = holder.clone();
+        move || {
+            holder.lock(LockKind::Exclusive, 1, 0).expect("asked for");
+            put(&holder, 1, 3).expect("put");
+            holder.flush(Some(1)).expect("locked, and done");
+        }
+    });
+    let waits = std::thread::spawn(move || {
+        lock_both(&first, [1, 2]);
+        // One of them tells of the loss.
+        let _ = first.unlock(1);
+        let _ = first.unlock(2);
+    });
+    // It has tried both, and waits for the first one.
+    stage.until(|| questions(stage.worlds[0]) == 2);
+    stage.lose_last();
+    stage.settle();
+    // Who has the first lock gets the second one: nobody waits with that for the first.
+    aside(&stage, move || {
+        holder.lock(LockKind::Exclusive, 2, 0).expect("its own");
+        let _ = holder.unlock(2);
+        let _ = holder.unlock(1);
+    });
+    stage.until(|| waits.is_finished());
+    waits.join().expect("ended");
+}
+
+#[test]
+fn what_is_tried_behind_a_lock_that_was_given_up_after_a_loss_is_refused() {
+    let stage = Stage::of(4);
+    let [first, holder] = [0, 2].map(|rank| stage.windows[rank].clone());
+    aside(&stage, {
+        let holder = holder.clone();
+        move || {
+            holder.lock(LockKind::Exclusive, 1, 0).expect("asked for");
+            put(&holder, 1, 3).expect("put");
+            holder.flush(Some(1)).expect("locked, and done");
+        }
+    });
+    // It asks for the lock, and hears of the loss in place of the answer.
+    let given_up = std::thread::spawn({
+        let first = first.clone();
+        move || {
+            first.lock(LockKind::Exclusive, 1, 0).expect("asked for");
+            put(&first, 1, 4).expect("put");
+            first.unlock(1)
+        }
+    });
+    stage.until(|| questions(stage.worlds[0]) == 1);
+    stage.lose_last();
+    stage.until(|| given_up.is_finished());
+    given_up.join().expect("ended").expect_err("the loss");
+    let waits = std::thread::spawn(move || {
+        lock_both(&first, [1, 2]);
+        let _ = first.unlock(1);
+        let _ = first.unlock(2);
+    });
+    stage.settle();
+    aside(&stage, move || {
+        holder.lock(LockKind::Exclusive, 2, 0).expect("its own");
+        let _ = holder.unlock(2);
+        let _ = holder.unlock(1);
+    });
+    stage.until(|| waits.is_finished());
+    waits.join().expect("ended");
+}
+
+#[test]
+fn who_waits_at_a_target_that_frees_the_window_after_a_loss_hears_of_that() {
+    let stage = Stage::of(4);
+    let [first, second, holder] = [0, 1, 2].map(|rank| stage.windows[rank].clone());
+    aside(&stage, move || {
+        holder.lock(LockKind::Exclusive, 1, 0).expect("asked for");
+        put(&holder, 1, 3).expect("put");
+        holder.flush(Some(1)).expect("locked, and done");
+    });
+    stage.lose_last();
+    let long = Datatype::of(Basic::Int64);
+    let got = OwnMemory::new(0, 8);
+    let mut sink = Sink {
+        memory: got.memory(),
+        count: 1,
+        datatype: &long,
+    };
+    let place = TargetData {
+        rank: 1,
+        disp: 8,
+        count: 1,
+        datatype: &long,
+    };
+    first.lock(LockKind::Exclusive, 1, 0).expect("asked for");
+    let wanted = first
+        .get(&mut sink, &place, When::Locked)
+        .expect("asked for")
+        .expect("not over");
+    stage.settle();
+    let is_over = || stage.worlds[0].engine().lock().core.test(wanted).is_some();
+    assert!(!is_over(), "another one has the lock");
+    aside(&stage, {
+        let second = second.clone();
+        move || second.end().expect("freed")
+    });
+    stage.until(is_over);
+    let error = stage.worlds[0].wait(wanted).expect_err("it is no more there");
+    assert!(error.message.contains("has freed the window"), "{error}");
+    // Others of its node may still wait for the lock: neither who had it nor who waited for it keeps them out.
+    aside(&stage, move || {
+        second.lock(LockKind::Exclusive, 1, 0).expect("free");
+        let _ = second.unlock(1);
+    });
 }

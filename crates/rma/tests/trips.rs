@@ -6,8 +6,7 @@ mod common;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use common::{BYTES, Stage};
-use isthmus_core::world::World;
+use common::{BYTES, Stage, questions};
 use isthmus_datatype::op::Predefined;
 use isthmus_datatype::raw::OwnMemory;
 use isthmus_datatype::{Basic, Datatype, Representation};
@@ -15,13 +14,6 @@ use isthmus_engine::Peer;
 use isthmus_rma::{Flavor, LockKind, Sink, Source, TargetData, When, Window};
 use isthmus_transport::memory::{Options, network};
 use isthmus_wire::rma::SHORT;
-
-/// Questions that a process has asked.
-fn questions(world: &World) -> u64 {
-    let rows = world.engine().lock().core.tools().counters().rows;
-    let waits = rows.iter().filter(|(name, ..)| name == "window-wait");
-    waits.map(|(.., counted)| counted.messages).sum()
-}
 
 /// Cells of a random program.
 const CELLS: usize = 12;

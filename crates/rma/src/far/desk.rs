@@ -10,13 +10,14 @@ use isthmus_core::error::{Error, Result as Outcome};
 use isthmus_core::world::WindowCount;
 use isthmus_datatype::raw::WriteMemory;
 use isthmus_engine::{
-    Completion, Core, Engine, EngineError, Lease, Lent, Machine, Members, Operation as Counted, Peer, Port, Request,
-    SendBuffer, Sending, Taken, with_machine,
+    Completion, Core, Engine, EngineError, Lease, Lent, Machine, Operation as Counted, Peer, Port, Request, SendBuffer,
+    Sending, Taken, with_machine,
 };
 use isthmus_wire::frame::{Header, protocol};
 use isthmus_wire::rma::{Failure, Operation, What};
 
 use super::doing::refuse_late;
+use super::freed::Freed;
 use super::landing::Landing;
 use super::open::Open;
 use super::outgoing::{Among, Frame, Key, Leaving, Memory, Outgoing, halves, key};
@@ -77,8 +78,7 @@ pub(crate) struct Desk {
     numbers: u32,
     /// Requests that are not complete, and how many of their parts are not over.
     requests: HashMap<Request, u32>,
-    /// Windows that were freed because a member was lost. Others may not have heard of that, and operate on them.
-    freed: BTreeMap<Key, Members>,
+    freed: Freed,
     out: Outgoing,
     /// Locks that this process has called for, in that order, and does not know to have: the windows and the ranks.
     pub(super) unsure: Vec<(Key, u32)>,
@@ -97,7 +97,7 @@ impl Desk {
             asked: BTreeMap::default(),
             numbers: 0,
             requests: HashMap::default(),
-            freed: BTreeMap::default(),
+            freed: Freed::default(),
             out: Outgoing::default(),
             unsure: Vec::new(),
             tries: false,
@@ -117,15 +117,15 @@ impl Desk {
     /// From now on the window's members may operate on it.
     pub(crate) fn open(&mut self, window: &Arc<Window>) {
         let key = key(window.comm.channel().context);
-        self.freed.remove(&key);
+        self.freed.remove(key);
         self.windows.insert(key, Box::new(Open::new(window.clone())));
     }
 
     /// Nobody operates on it any more; `early`: or so it should be.
-    pub(crate) fn close(&mut self, key: Key, early: bool) {
+    pub(crate) fn close(&mut self, port: &mut Port<'_>, key: Key, early: bool) {
         let window = self.windows.remove(&key);
         if let Some(open) = window.filter(|_| early) {
-            self.freed.insert(key, open.members().clone());
+            self.freed.insert(port, &mut self.out, key, *open);
         }
         // What was given up after a loss is answered all the same.
         for asked in self.asked.values_mut().filter(|asked| asked.key == key) {
@@ -420,17 +420,11 @@ impl Desk {
         }
     }
 
-    /// Whether a peer may operate on a window that was freed early.
-    fn was_freed(&self, number: u32, peer: Peer) -> bool {
-        let mut all = self.freed.range((number, 0)..=(number, u32::MAX));
-        all.any(|(_, members)| members.contains(peer))
-    }
-
     /// What an origin says.
     fn told(&mut self, port: &mut Port<'_>, peer: Peer, header: &Header, payload: &[u8]) -> Taken {
         let (context, _) = halves(header);
         let Some((_, open)) = named(&mut self.windows, context, peer) else {
-            if self.was_freed(context, peer) {
+            if self.freed.has(context, peer) {
                 refuse_late(port, peer, header, payload);
             } else {
                 port.accuse(peer, "an operation on a window that it is no member of");
@@ -518,7 +512,7 @@ impl Machine for Desk {
     }
 
     fn expects(&self) -> bool {
-        !self.windows.is_empty()
+        !self.windows.is_empty() || self.freed.has_tickets()
     }
 
     fn itself(&mut self) -> Option<&mut dyn Any> {
@@ -531,11 +525,12 @@ impl Machine for Desk {
         for open in self.windows.values_mut().filter(|open| open.waits()) {
             any |= open.go_on(&mut port, &mut self.out);
         }
-        any
+        any | self.freed.go_on(&mut port, &mut self.out)
     }
 
     fn may_sleep(&mut self, core: &mut Core) -> bool {
-        !self.advance(core) && !self.windows.values().any(|open| open.is_busy())
+        let any = self.advance(core) || self.freed.has_tickets();
+        !any && !self.windows.values().any(|open| open.is_busy())
     }
 
     fn lose(&mut self, core: &mut Core, peer: Peer) {
@@ -543,12 +538,14 @@ impl Machine for Desk {
         let Some(error) = port.loss(peer) else { return };
         let Self {
             windows,
+            freed,
             asked,
             out,
             requests,
             ..
         } = self;
         out.lose(peer);
+        freed.lose(&mut port, out, peer);
         // Who waits in a window for anybody may wait for the one that is lost: it may have had a lock.
         for (&key, open) in windows.iter_mut().filter(|(_, open)| open.has(peer)) {
             open.fail((&error).into());

@@ -56,9 +56,14 @@ impl Doing<'_, '_> {
     /// Gives the lock to its origin if nobody else has or wants it.
     pub(super) fn lock_at_once(&mut self) -> Step {
         let kind = kind_of(self.from.1.auxiliary());
-        if self.origin.enter_at_once(self.window, kind) {
-            return self.done();
+        match self.origin.enter_at_once(self.window, kind) {
+            true => self.done(),
+            false => self.refuse(),
         }
+    }
+
+    /// Answers that a lock is not to be had at once.
+    pub(super) fn refuse(&mut self) -> Step {
         let (context, question) = halves(self.from.1);
         self.answer(header(What::Refused, context, question, 0), SendBuffer::EMPTY, 0)
     }
@@ -317,13 +322,19 @@ pub(super) fn refuse_late(port: &mut Port<'_>, peer: Peer, head: &Header, payloa
         Some(What::Operate) if head.auxiliary() == 0 => Operation::question_of(payload),
         _ => 0,
     };
-    if question != 0 {
-        let failure = Failure {
-            class: abi::MPIX_ERR_PROC_FAILED as u32,
-            text: "the target has freed the window, because a process of it is lost".into(),
-        };
-        let failed = header(What::Failed, context, question, 0);
-        // A peer that is lost needs no answer.
-        let _ = port.send(peer, failed, SendBuffer::owned(failure.encode().into()), None);
+    tell_late(port, peer, context, question);
+}
+
+/// The same to a question, if it is one.
+pub(super) fn tell_late(port: &mut Port<'_>, peer: Peer, context: u32, question: u32) {
+    if question == 0 {
+        return;
     }
+    let failure = Failure {
+        class: abi::MPIX_ERR_PROC_FAILED as u32,
+        text: "the target has freed the window, because a process of it is lost".into(),
+    };
+    let failed = header(What::Failed, context, question, 0);
+    // A peer that is lost needs no answer.
+    let _ = port.send(peer, failed, SendBuffer::owned(failure.encode().into()), None);
 }

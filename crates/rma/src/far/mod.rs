@@ -9,6 +9,7 @@
 pub(crate) mod called;
 mod desk;
 mod doing;
+mod freed;
 mod landing;
 pub(crate) mod make;
 mod open;
@@ -163,8 +164,8 @@ pub(crate) fn close(window: &Window, early: bool) {
     with_machine(
         &mut window.world.engine().lock(),
         protocol::RMA,
-        |desk: &mut Desk, _| {
-            desk.close(key, early);
+        |desk: &mut Desk, port| {
+            desk.close(port, key, early);
         },
     );
 }

@@ -13,9 +13,9 @@ use isthmus_engine::{EngineError, Lease, Lent, Members, Peer, Port, Taken};
 use isthmus_lock::shared::LockKind;
 use isthmus_wire::frame::Header;
 use isthmus_wire::rma::bundle::MAX_BUNDLE;
-use isthmus_wire::rma::{Does, MAX_OPERATION, What};
+use isthmus_wire::rma::{Does, MAX_OPERATION, Operation, What};
 
-use super::doing::{Doing, Step, kind_of};
+use super::doing::{Doing, Step, kind_of, refuse_late, tell_late};
 use super::origin::{Origin, Turn, WaitingFrame};
 use super::outgoing::{Answered, Outgoing, halves};
 use crate::window::Window;
@@ -156,7 +156,9 @@ impl Open {
         (peer, header): (Peer, &Header),
         payload: &[u8],
     ) -> Taken {
-        if !self.origins.get(&peer).is_some_and(Origin::waits) {
+        let waits = self.origins.get(&peer).is_some_and(Origin::waits);
+        // What is tried is never kept: its origin has other locks meanwhile.
+        if !waits || What::from_tag(header.tag) == Some(What::Try) {
             match self.step(port, out, (peer, header), payload) {
                 Step::Over => return Taken::Done,
                 Step::Answered { .. } => return Taken::Kept,
@@ -225,6 +227,7 @@ impl Open {
         };
         let between = doing.origin.begun.is_none() && doing.origin.pieces.is_empty();
         let step = match what {
+            Some(What::Try) if payload.is_empty() && doing.origin.waits() => doing.refuse(),
             Some(What::Operate) => doing.whole(payload, MAX_OPERATION, Doing::operation),
             Some(What::Bundle) => doing.whole(payload, MAX_BUNDLE, Doing::bundle),
             Some(What::Data) => doing.data(payload),
@@ -255,7 +258,10 @@ impl Open {
             }
             _ => {}
         }
-        origin.busy = step == Step::Later { block: true };
+        // What is tried overtakes what waits.
+        if what != Some(What::Try) {
+            origin.busy = step == Step::Later { block: true };
+        }
         step
     }
 
@@ -352,17 +358,44 @@ impl Open {
     pub(super) fn lose(&mut self, port: &mut Port<'_>, out: &mut Outgoing, peer: Peer) {
         self.trouble.get_or_insert_default().lost.insert(peer);
         self.recover();
-        if let Some(mut origin) = self.origins.remove(&peer) {
-            if !origin.give_up(&self.window) {
-                let gone = Origin {
-                    turn: origin.turn,
-                    gone: true,
-                    ..Origin::default()
-                };
-                self.origins.insert(peer, gone);
+        self.part_with(peer);
+        self.go_on(port, out);
+    }
+
+    /// The window is freed before all have ended what they do. Whoever waits for an answer hears of that, and locks go
+    /// on to others of the node, who may still have the window.
+    pub(super) fn abandon(&mut self, port: &mut Port<'_>, out: &mut Outgoing) {
+        let context = self.window.context_number();
+        let all: Vec<Peer> = self.origins.keys().copied().collect();
+        for peer in all {
+            let origin = self.origins.entry(peer).or_default();
+            let begun = origin.begun.as_ref().map_or(0, |begun| begun.question);
+            tell_late(port, peer, context, begun);
+            if !origin.pieces.is_empty() {
+                tell_late(port, peer, context, Operation::question_of(&origin.pieces));
             }
+            for WaitingFrame { header, payload } in origin.kept.drain(..) {
+                refuse_late(port, peer, &header, &payload);
+                port.done(peer, header.length);
+            }
+            self.part_with(peer);
         }
         self.go_on(port, out);
+    }
+
+    /// An origin neither has nor wants locks any more. A ticket of it stays until its turn has come.
+    fn part_with(&mut self, peer: Peer) {
+        let Some(mut origin) = self.origins.remove(&peer) else {
+            return;
+        };
+        if !origin.give_up(&self.window) {
+            let gone = Origin {
+                turn: origin.turn,
+                gone: true,
+                ..Origin::default()
+            };
+            self.origins.insert(peer, gone);
+        }
     }
 }
 

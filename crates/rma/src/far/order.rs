@@ -18,7 +18,7 @@ use isthmus_wire::rma::What;
 use super::called::{all_unsure, any_unsure, first_unsure, is_sure, trying};
 use super::desk::{Desk, with_desk};
 use super::outgoing::{header, key_of, number_of};
-use super::settle::{ask, ask_aside, loss_of, wait_for_answers};
+use super::settle::{ask_aside, ask_for, wait_for_answers};
 use crate::epoch::Held;
 use crate::window::{Window, sent_of};
 
@@ -91,17 +91,13 @@ fn take(window: &Window, before: Option<u32>) {
     }
 }
 
-/// Waits until a lock that was asked for is this process's. Whoever ends the epoch hears what has gone wrong.
+/// Waits until a lock that was asked for is this process's, or the target is lost. That others are does not end this:
+/// the lock is still asked for. Whoever ends the epoch hears what has gone wrong.
 fn wait_for(window: &Window, rank: u32) {
     let mut engine = window.world.engine().lock();
-    let Ok(request) = ask(window, &mut engine, rank, What::Flush) else {
-        return;
-    };
-    if loss_of(window, &mut engine, rank).is_some() {
-        return engine.release(request);
-    }
+    let question = ask_for(window, &mut engine, rank, What::Flush, None);
     drop(engine);
-    let _ = window.world.wait(request);
+    wait_for_answers(window, &mut Vec::from_iter(question));
 }
 
 /// A lock that was tried.

@@ -61,7 +61,7 @@ fn settle_far(window: &Window, rank: Option<u32>, unlocks: bool) -> Result<()> {
     .unwrap_or_default();
     for &rank in &ranks {
         let is_open = sent.open.remove(&rank) || sent.settling.contains_key(&rank);
-        requests.extend(sent.early.remove(&rank));
+        requests.extend(sent.early.remove(&rank).map(|request| (rank, request)));
         *sent.settling.entry(rank).or_default() += 1;
         let what = match unlocks && sent.locked.remove(&rank) {
             true => What::Unlock,
@@ -87,7 +87,7 @@ fn settle_far(window: &Window, rank: Option<u32>, unlocks: bool) -> Result<()> {
             }
         };
         match loss_of(window, &mut engine, rank) {
-            None => requests.push(request),
+            None => requests.push((rank, request)),
             Some(error) => {
                 engine.release(request);
                 result = Err(error);
@@ -102,15 +102,14 @@ fn settle_far(window: &Window, rank: Option<u32>, unlocks: bool) -> Result<()> {
     }
     drop(engine);
     drop(sent);
-    for request in requests {
-        let done = window.world.wait(request).map(drop);
-        result = result.and(done);
-    }
+    let (answered, unanswered) = wait_for_requests(window, requests);
+    result = result.and(answered);
     wait_for_answers(window, &mut questions);
     sent_of(window).has_settled(&ranks);
+    // Whoever hears of a loss in place of an answer need not have the lock.
     is_sure(window, |other| match unlocks {
         true => rank.is_none_or(|rank| rank == other),
-        false => ranks.contains(&other),
+        false => ranks.contains(&other) && !unanswered.contains(&other),
     });
     fence(Ordering::SeqCst);
     let result = mistakes(window).and(result);
@@ -118,6 +117,19 @@ fn settle_far(window: &Window, rank: Option<u32>, unlocks: bool) -> Result<()> {
         wait_until_left(window, None);
     }
     result
+}
+
+/// Waits for these requests. Also whose answers have not come when one was lost.
+fn wait_for_requests(window: &Window, requests: Vec<(u32, Request)>) -> (Result<()>, BTreeSet<u32>) {
+    let (mut result, mut unanswered) = (Ok(()), BTreeSet::new());
+    for (rank, request) in requests {
+        let answered = window.world.wait(request).map(drop);
+        if answered.is_err() {
+            unanswered.insert(rank);
+        }
+        result = result.and(answered);
+    }
+    (result, unanswered)
 }
 
 /// Whoever unlocks one of several members that are far away will unlock the others, too: they are asked now whether
@@ -257,23 +269,35 @@ pub(crate) fn has_done_of(window: &Window, engine: &mut Engine, rank: u32, bytes
     .unwrap_or(true)
 }
 
-/// Asks a member to tell when all before is done.
-pub(super) fn ask(window: &Window, engine: &mut Engine, rank: u32, what: What) -> Result<Request> {
+/// Asks a member to tell when all before is done. The request ends with an error when any member is lost.
+fn ask(window: &Window, engine: &mut Engine, rank: u32, what: What) -> Result<Request> {
+    let request = with_desk(engine, |desk, port| Ok(desk.begin(port, 1)))?;
+    ask_for(window, engine, rank, what, Some(request));
+    Ok(request)
+}
+
+/// The same: gives the number of the question. `None`: the member is lost, which others tell.
+pub(super) fn ask_for(
+    window: &Window,
+    engine: &mut Engine,
+    rank: u32,
+    what: What,
+    request: Option<Request>,
+) -> Option<u32> {
     let (context, peer) = (window.context_number(), window.comm.channel().members.peer(rank));
-    with_desk(engine, |desk, port| {
-        let request = desk.begin(port, 1);
-        let question = desk.ask((key_of(window), peer), None, Some(request));
+    let asked = with_desk(engine, |desk, port| {
+        let question = desk.ask((key_of(window), peer), None, request);
         let said = match what {
             What::Flush => desk.flush(port, peer, context, question),
             _ => desk.say(port, peer, header(what, context, question, 0), SendBuffer::EMPTY),
         };
         match said {
             Ok(()) => port.count(desk.counted[WindowCount::Wait as usize], peer, 0),
-            // Who is lost is told by others.
             Err(_) => desk.forget(port, question),
         }
-        Ok(request)
-    })
+        said.map(|()| question)
+    });
+    asked.ok()
 }
 
 /// Asks a member what nobody waits for by a request: gives the number of the question. `None`: the member is lost, and

@@ -101,6 +101,13 @@ pub(crate) fn window(world: &'static World, (flavor, bytes): (Flavor, usize)) ->
     Window::create(world, &comm::of_world(world), flavor, Ok(wish), programs).expect("a window")
 }
 
+/// Questions that a process has asked.
+pub(crate) fn questions(world: &World) -> u64 {
+    let rows = world.engine().lock().core.tools().counters().rows;
+    let waits = rows.iter().filter(|(name, ..)| name == "window-wait");
+    waits.map(|(.., counted)| counted.messages).sum()
+}
+
 pub(crate) struct Stage {
     pub(crate) host: &'static World,
     pub(crate) liar: &'static World,
