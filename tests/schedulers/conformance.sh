@@ -91,6 +91,12 @@ conform() {
     check "four MPI processes"
     nothing_left
 
+    # From the machine itself, which is home then: where the user stands.
+    ssh "$site" "cd '$PWD' && PATH='$PATH' timeout -k 5 60 isthmus run --site 'home:2$options' ./ring" </dev/null >out 2>err
+    [ $? = 0 ] && grep -q '^2 processes: ring is right$' out || { cat out err; fail "$conforming: from the machine itself"; }
+    check "submitted at home"
+    nothing_left
+
     start 120 --site "$site:3$options" ./talk lines 20000
     [ $status = 0 ] && [ "$(sort -u out | wc -l)" = 60000 ] || { head out err; wc -l out; fail "$conforming: output"; }
     check "60000 lines of output, none lost or torn"

@@ -52,14 +52,15 @@ pub(crate) fn for_architecture<'p>(
     })
 }
 
-/// A relative name belongs to where the user stands, also when the processes work elsewhere; what is not there may be
-/// where they work.
+/// A relative name belongs to where the user stands, also when the processes work elsewhere, as on a node that a
+/// scheduler has allocated; what is not there may be where they work.
 pub(crate) fn at_home(program: &str, subjob: &Subjob, section: &Section, directory: &Path) -> String {
     let here = directory.join(words::path(program));
     let named = subjob.directory.is_some() || section.directory.is_some();
-    let elsewhere = named || !subjob.files.is_empty();
+    let elsewhere = named || !subjob.files.is_empty() || subjob.allocation.is_some();
     if elsewhere && program.contains('/') && here.is_file() {
-        return words::text(here);
+        // `.` in front says no more than the directory does.
+        return words::text(here.components().collect::<PathBuf>());
     }
     program.to_owned()
 }

@@ -251,13 +251,19 @@ impl Site {
         let options = &self.shared.options;
         let shared = reached::paths(subjob, &self.shared.job, &options.directory, scratch.as_deref());
         let at_home = self.subjob.contact == Contact::Home;
+        let submitted = self.subjob.allocation.is_some();
         // Relative names of the program belong to where the user stands.
         let filled = files.clone().filter(|_| !works_at_home(&self.subjob));
-        let own = (!at_home).then(|| words::text(&options.directory));
+        // Whom a scheduler starts does not stand there, at home neither.
+        let own = (!at_home || submitted).then(|| words::text(&options.directory));
         // A relative directory of another site is one below that where its processes work otherwise.
         let (below, named) = match &subjob.directory {
-            Some(path) if !at_home && !path.starts_with(['/', '~']) => (Some(path.clone()), None),
-            path => (None, path.clone()),
+            Some(path) if path.starts_with(['/', '~']) => (None, Some(path.clone())),
+            Some(path) if !at_home => (Some(path.clone()), None),
+            path => {
+                let here = path.as_ref().map(|path| options.directory.join(words::path(path)));
+                (None, here.map(words::text))
+            }
         };
         // As MPICH-G2 had them; what the job says itself wins.
         let mut environment = vec![
@@ -332,7 +338,8 @@ impl Site {
         let Some(file) = &self.shared.options.library else {
             return Ok(String::new());
         };
-        if self.subjob.contact == Contact::Home {
+        // Nodes of a scheduler at home may not see where it is installed.
+        if self.subjob.contact == Contact::Home && self.subjob.allocation.is_none() {
             return Ok(file.parent().map(words::text).unwrap_or_default());
         }
         let path = self.put(link, staging::prepare(file.clone()).await?).await?;

@@ -8,7 +8,8 @@ use std::net::TcpStream;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Runs the script as two nodes with room for 2 processes each; waits as long as there is a file `hold`.
+/// Runs the script as two nodes with room for 2 processes each, at the top of all (`--chdir=/`); waits as long as there
+/// is a file `hold`.
 const SBATCH: &str = r#"#!/bin/sh
 q=$BENCH_ROOT/queue; mkdir -p "$q"
 echo "$@" >"$q/arguments"
@@ -17,6 +18,7 @@ case " $* " in *" --partition=nowhere "*) echo "sbatch: error: invalid partition
 (
     while test -e "$BENCH_ROOT/hold" && ! test -e "$q/cancelled"; do sleep 0.05; done
     test -e "$q/cancelled" && exit
+    cd /
     export SLURM_JOB_NUM_NODES=2 SLURM_TASKS_PER_NODE='2(x2)'
     setsid sh -c 'echo $$ >"$0"; . "$1"' "$q/pid" "$q/script"
     test -e "$q/state" || echo 'COMPLETED|None' >"$q/state"
@@ -124,6 +126,26 @@ fn several_programs_are_one_submission() {
     assert_eq!(done.lines(), wanted);
     let arguments = await_file(&bench, "queue/arguments");
     assert!(arguments.contains("--ntasks=4"), "{arguments}");
+}
+
+#[test]
+fn what_is_submitted_at_home_works_where_the_user_stands() {
+    let bench = bench("stands");
+    bench.write("work/app", "#!/bin/sh\npwd; cat \"$@\"\n", 0o755);
+    bench.write("work/data", "read\n", 0o644);
+    std::fs::create_dir(bench.root.join("work/below")).unwrap();
+    let (work, here) = (bench.root.join("work"), "run --site home:1,scheduler=slurm");
+    for (words, wanted) in [
+        ("./app data", work.clone()),
+        ("app data", work.clone()),
+        ("--input data ./app data", work.clone()),
+        ("--directory below ./app ../data", work.join("below")),
+    ] {
+        let done = run(&bench, &format!("{here} {words}"));
+        assert_eq!(done.code(), Some(0), "{words}: {done:?}");
+        assert_eq!(done.lines(), [wanted.to_str().unwrap(), "read"], "{words}");
+        std::fs::remove_dir_all(bench.root.join("queue")).unwrap();
+    }
 }
 
 #[test]

@@ -199,7 +199,7 @@ fn hear_gateway(job: &mut Coordinator, site: usize, message: &[u8]) {
 fn news(subjob: &Subjob, message: &FromAgent) -> Option<String> {
     match message {
         FromAgent::Beside(scheduler) => beside(subjob, *scheduler),
-        FromAgent::Made(made) if subjob.contact != Contact::Home => {
+        FromAgent::Made(made) if subjob.contact != Contact::Home || subjob.allocation.is_some() => {
             crate::left::made(made, &subjob.contact.to_string())
         }
         _ => None,
