@@ -182,13 +182,28 @@ impl Revocable {
         self.find(context).is_some_and(|comm| comm.is_revoked())
     }
 
-    fn came_early(&self, word: Word) {
-        let early = &mut self.known().early;
-        if !early.contains(&word) {
-            early.push_back(word);
+    /// A word comes: whose it is. Nobody's is kept for one that is made later, with the same look: another thread may make
+    /// it at this moment.
+    fn heard(&self, word: Word) -> Option<Arc<dyn Revoked>> {
+        let mut known = self.known();
+        let found = known.all.get(&word.context).and_then(|(_, weak)| weak.upgrade());
+        let is_it = found.as_ref().is_some_and(|comm| word.is_of(&**comm));
+        if !is_it {
+            known.came_early(word);
         }
-        if early.len() > EARLY {
-            early.pop_front();
+        // With the last one who has it a communicator is known no longer.
+        drop(known);
+        found.filter(|_| is_it)
+    }
+}
+
+impl ByContext {
+    fn came_early(&mut self, word: Word) {
+        if !self.early.contains(&word) {
+            self.early.push_back(word);
+        }
+        if self.early.len() > EARLY {
+            self.early.pop_front();
         }
     }
 }
@@ -226,9 +241,7 @@ impl Machine for Revoker {
             port.accuse(peer, "it revoked a communicator for no reason that there is");
             return Taken::Done;
         };
-        let known = self.0.find(word.context).filter(|comm| word.is_of(&**comm));
-        let Some(comm) = known else {
-            self.0.came_early(word);
+        let Some(comm) = self.0.heard(word) else {
             return Taken::Done;
         };
         let (members, me) = comm.everybody();
@@ -265,7 +278,7 @@ fn listeners(me: u32, size: u32) -> Vec<u32> {
 mod tests {
     use super::*;
     use std::collections::BTreeSet;
-    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
     #[derive(Default)]
     struct One {
@@ -338,11 +351,11 @@ mod tests {
             },
             Cause::Program,
         );
-        all.came_early(word);
+        assert!(all.heard(word).is_none());
         assert!(begun(&all, 20).is_revoked());
         assert!(!begun(&all, 20).is_revoked(), "the next one with this context");
         // A word that comes when its communicator is freed is not one for that of another meeting.
-        all.came_early(Word { meeting: 7, ..word });
+        assert!(all.heard(Word { meeting: 7, ..word }).is_none());
         assert!(!begun(&all, 20).is_revoked());
         for cause in [Cause::Program, Cause::Loss] {
             let word = Word {
@@ -353,6 +366,45 @@ mod tests {
             assert_eq!(Word::read(&word.header()), Some(word));
         }
         assert_eq!(Word::read(&Header::control(Kind::Protocol, 20, 2, 0)), None);
+    }
+
+    #[test]
+    fn a_word_that_comes_while_its_communicator_is_made_by_another_thread_is_not_lost() {
+        const ALL: u32 = 100_000;
+        let all = Arc::<Revocable>::default();
+        let word = |number| Word {
+            context: Context::new(0, number),
+            meeting: 0,
+            cause: Cause::Program,
+        };
+        // Each number is heard of and begins at nearly the same moment, whoever is first.
+        let (begins, hears) = (AtomicU32::new(0), AtomicU32::new(0));
+        let meet = |mine: &AtomicU32, other: &AtomicU32, number| {
+            mine.store(number, Ordering::SeqCst);
+            while other.load(Ordering::SeqCst) < number {
+                std::thread::yield_now();
+            }
+        };
+        std::thread::scope(|scope| {
+            let heard = scope.spawn(|| {
+                let hears = |number| {
+                    meet(&hears, &begins, number);
+                    all.heard(word(number)).is_some()
+                };
+                (1..=ALL).map(hears).collect::<Vec<bool>>()
+            });
+            let begin = |number| {
+                meet(&begins, &hears, number);
+                begun(&all, number)
+            };
+            let made: Vec<_> = (1..=ALL).map(begin).collect();
+            let heard = heard.join().expect("a thread that hears");
+            let lost = heard
+                .iter()
+                .zip(&made)
+                .filter(|(heard, one)| !**heard && !one.is_revoked());
+            assert_eq!(lost.count(), 0, "words that nobody has heard");
+        });
     }
 
     /// A word that has reached one of those that live reaches all of them, as long as fewer have failed than a member
