@@ -11,6 +11,9 @@ cd "$work" || exit 1
 fail() { printf 'FAIL: %s\n' "$*" >&2; exit 1; }
 skip() { printf 'SKIP: %s\n' "$*" >&2; exit 77; }
 
+# within SECONDS: these on a machine that has nothing else to do; where more processes want to run than it has processors, so many times as long.
+within() { awk -v limit="$1" -v cores="$(nproc)" '{ many = $1 / cores; print limit * (many > 1 ? many : 1) }' /proc/loadavg; }
+
 # The whole machinery: namespaces, ssh between hosts, our commands.
 need_testbed() {
     for tool in isthmus isthmus-testbed mpicc; do

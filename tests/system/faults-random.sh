@@ -10,6 +10,18 @@ seed=${ISTHMUS_TEST_SEED:-$(date +%s)}
 echo "ISTHMUS_TEST_SEED=$seed"
 rounds=3 steps=4000
 [ -z "$ISTHMUS_TEST_LONG" ] || rounds=12 steps=30000
+# For the second part: steps take their time until all are lost that are to be, however long it takes here to find and kill them.
+cat >unhurried.c <<'C'
+#include <poll.h>
+#include <unistd.h>
+int usleep(useconds_t microseconds)
+{
+    if (access(THROUGH, F_OK) != 0) poll(NULL, 0, (int)(microseconds / 1000));
+    return 0;
+}
+C
+mpicc -std=c11 -D_GNU_SOURCE -O2 -Dusleep=unhurried -DTHROUGH="\"$work/through\"" "$top/examples/survivors.c" unhurried.c -o isthmus-test-unhurried ||
+    fail "mpicc unhurried.c"
 
 # On one machine, of eight: one after the other, each some steps after the survivors of the last one have gone on.
 awk -v seed="$seed" 'BEGIN { srand(seed); for (i = 1; i <= 6; i++) { at += int(1 + 60 * rand()); print i "@" at } }' >deaths
@@ -21,10 +33,10 @@ grep -q "600 steps done by 2 processes: the field is right" out || { cat deaths 
 
 cat >random.sh <<'EOF'
 rounds=$1 steps=$2 seed=$3 top=$4
-isthmus run --on-loss go-on --site home:4 --site c1:3 --site b1:3 --site b2:2 ./isthmus-test-survivors "$steps" 1000 <"/dev/null" >out 2>err &
+isthmus run --on-loss go-on --site home:4 --site c1:3 --site b1:3 --site b2:2 ./isthmus-test-unhurried "$steps" 20000 <"/dev/null" >out 2>err &
 job=$!
-of() { ssh "$1" ps -eo pid=,args= | grep '[i]sthmus-test-survivors' | grep -v -e 'isthmus run' -e @exec -e agent | awk '{ print $1 }'; }
-until [ -n "$(of b1)" ] && [ -n "$(of a1)" ] && [ -n "$(of c1)" ]; do sleep 0.2; done
+of() { ssh "$1" ps -eo pid=,args= | grep '[i]sthmus-test-unhurried' | grep -v -e 'isthmus run' -e @exec -e agent | awk '{ print $1 }'; }
+until [ -n "$(of b1)" ] && [ -n "$(of a1)" ] && [ -n "$(of c1)" ]; do kill -0 $job || exit 2; sleep 0.2; done
 sleep 1
 round=0
 while [ $round -lt "$rounds" ]; do
@@ -38,10 +50,11 @@ while [ $round -lt "$rounds" ]; do
 done
 # The machine b2 with its agent, and then all of site b.
 . "$top/tests/system/agents.sh"
-kill_agent b2 isthmus-test-survivors
+kill_agent b2 isthmus-test-unhurried
 sleep 1
 isthmus-testbed cut a b
 isthmus-testbed cut b c
+touch through
 wait $job
 echo $? >status
 EOF
