@@ -7,13 +7,14 @@ use isthmus_schedule::step::{Plan, Together};
 use isthmus_transport::Peer;
 use isthmus_transport::sharing::Sharing;
 
-use crate::base::notes::Made;
+use crate::base::notes::{Amount, Made};
 use crate::base::requests::Owner;
 use crate::engine::plans;
 use crate::groups::rows::slots::Slots;
 use crate::groups::state::{Groups, give_back};
 use crate::groups::{Cut, Taker};
-use crate::mismatch::asking::note_made;
+use crate::mismatch::asking::{begins, note_made};
+use crate::mismatch::{Host, Which};
 use crate::p2p::Core;
 use crate::p2p::Outbound;
 use crate::p2p::{cancel, receive, send};
@@ -275,10 +276,22 @@ impl Turns<'_> {
         self.groups.turns_taken(self.channel)
     }
 
-    /// An operation of the group takes its turn that needs no step together.
+    /// An operation of the group takes its turn that needs no step together, because no member has any data.
     pub fn take(self, what: What) {
-        self.groups
-            .take_turn(self.core, self.channel, what, Taker::Program(None));
+        self.groups.take_turn(self.core, self.channel, what, Taker::Empty);
+    }
+
+    /// The same for one in which this process has no part, while others may have one: they hear that it is over here.
+    /// `is_empty`: as far as this process knows, no member has any data.
+    pub fn leave_out(self, what: What, (operation, sequence): (Operation, u32), is_empty: bool) {
+        let taker = if is_empty { Taker::Empty } else { Taker::Program(None) };
+        self.groups.take_turn(self.core, self.channel, what, taker);
+        let (state, which) = (
+            &mut self.core.state,
+            Which::new(self.channel.context, sequence & 0xffff),
+        );
+        begins(state, self.channel, which, operation, Amount::default());
+        state.agreement_mut().ends(which);
     }
 
     /// The same for one that is waited for as this request, with the bytes of which all members must say the same
@@ -295,9 +308,9 @@ impl Turns<'_> {
     }
 
     /// The same for a persistent operation that is made, by a call of this name: all members make theirs in the same
-    /// order. Where the members do not meet, they can ask for it.
-    pub fn take_to_make(self, what: What, made: Made, call: Operation) {
-        self.groups.take_turn_to_make(self.core, self.channel, what);
+    /// order. Where the members do not meet, they can ask for it. `in_memory`: they agree on memory for it now.
+    pub fn take_to_make(self, what: What, made: Made, call: Operation, in_memory: bool) {
+        self.groups.take_turn_to_make(self.core, self.channel, what, in_memory);
         note_made(&mut self.core.state, self.channel, made, call);
     }
 

@@ -13,7 +13,9 @@ use crate::base::notes::Amount;
 use crate::base::requests::Owner;
 use crate::groups::cell_collective::LOOKS;
 use crate::groups::state::Groups;
-use crate::groups::words::{CALLED, MADE, NO_STEP, SETS_UP, amount_of, in_words, in_words_of, takes_no_step};
+use crate::groups::words::{
+    CALLED, MADE, MADE_IN_MEMORY, NO_STEP, SETS_UP, amount_of, in_words, in_words_of, takes_no_step,
+};
 use crate::groups::{CellCollective, Cut, InVain, Phase, Taker, Turn};
 use crate::p2p::Core;
 use crate::{Channel, EngineError, Request};
@@ -170,6 +172,7 @@ impl Groups {
                 taken.map(|(request, _)| request),
                 taken.and_then(|(_, amount)| amount),
             ),
+            Taker::Empty => (CALLED, None, Some(0)),
             Taker::Library(request) => (SETS_UP, Some(request), None),
         };
         let turn = self.next_turn(core, channel, note_of(what, how, Amount::of(amount)));
@@ -179,8 +182,9 @@ impl Groups {
     }
 
     /// A persistent operation is made, which all members do in the same order; they may start it in any.
-    pub(crate) fn take_turn_to_make(&mut self, core: &mut Core, channel: &Channel, what: What) {
-        self.next_turn(core, channel, note_of(what, MADE, Amount::default()));
+    pub(crate) fn take_turn_to_make(&mut self, core: &mut Core, channel: &Channel, what: What, in_memory: bool) {
+        let how = if in_memory { MADE_IN_MEMORY } else { MADE };
+        self.next_turn(core, channel, note_of(what, how, Amount::default()));
     }
 
     /// A persistent operation is waited for as this request: in vain if the members have called something else before.

@@ -184,6 +184,8 @@ pub(crate) struct Begin {
 pub(crate) enum Taker {
     /// The program's, if it is waited for as this request; bytes, if all members must say the same number.
     Program(Option<(Request, Option<u64>)>),
+    /// The program's; it is over at once, since no member has any data.
+    Empty,
     /// The library's own, by which it makes a communicator or opens a file.
     Library(Request),
 }

@@ -23,11 +23,12 @@ pub(super) fn amount_of(claim: &Claim) -> Amount {
     Amount::from_digest(NO_STEP.saturating_sub(claim.block) as u32)
 }
 
-/// What stands in the place of the root of such a note: the operation was called, made to be started later, or is the
-/// library's own.
+/// What stands in the place of the root of such a note: the operation was called, made to be started later (where all
+/// members agree on memory for it), or is the library's own.
 pub(super) const CALLED: u32 = 0;
 pub(super) const MADE: u32 = 1;
 pub(super) const SETS_UP: u32 = 2;
+pub(super) const MADE_IN_MEMORY: u32 = 3;
 
 /// In words, as a member of a step sees it.
 pub(crate) fn in_words_of(found: &Disagreement, meet: &CellCollective) -> EngineError {
@@ -49,7 +50,10 @@ pub(super) fn in_words(
             .get(usize::from(claim.what))
             .map_or("another operation", |what| what.name());
         match claim {
-            Claim { root: MADE, .. } if takes_no_step(claim) => format!("{name}_init"),
+            Claim {
+                root: MADE | MADE_IN_MEMORY,
+                ..
+            } if takes_no_step(claim) => format!("{name}_init"),
             Claim { root: SETS_UP, .. } if takes_no_step(claim) => {
                 format!("a call that makes a communicator or opens a file ({name})")
             }

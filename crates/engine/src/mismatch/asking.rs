@@ -119,7 +119,7 @@ fn compare(host: &mut impl Host, question: Question) {
 
 /// A persistent operation is made by this call.
 pub(crate) fn note_made(host: &mut impl Host, channel: &Channel, made: Made, call: Operation) {
-    let Some(notes) = channel.notes.as_ref().filter(|_| channel.slab.is_none()) else {
+    let Some(notes) = channel.notes.as_ref() else {
         return;
     };
     let which = Which {
@@ -131,9 +131,18 @@ pub(crate) fn note_made(host: &mut impl Host, channel: &Channel, made: Made, cal
     }
 }
 
-/// An operation begins that others may have asked for.
+/// An operation in messages begins, which others may have asked for.
+#[inline]
+pub(crate) fn begins(host: &mut impl Host, channel: &Channel, which: Which, operation: Operation, amount: Amount) {
+    let Some(notes) = &channel.notes else { return };
+    if host.agreement_mut().begins(notes, which, operation, amount) {
+        compare_kept(host, which);
+    }
+}
+
+/// An operation begins that others have asked for.
 #[cold]
-pub(crate) fn compare_kept(host: &mut impl Host, which: Which) {
+fn compare_kept(host: &mut impl Host, which: Which) {
     for question in host.agreement_mut().take_questions(which) {
         compare(host, question);
     }

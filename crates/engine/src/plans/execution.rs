@@ -199,11 +199,10 @@ impl Execution {
         Which::new(self.channel.context, self.sequence())
     }
 
-    /// Members that it waits for and that have not been asked whether they take part, as many as may be asked. Not
-    /// where they see that in memory that all share.
+    /// Members that it waits for and that have not been asked whether they take part, as many as may be asked.
     #[cold]
     pub(crate) fn next_asked(&mut self) -> Vec<u32> {
-        if self.channel.notes.is_none() || self.channel.slab.is_some() {
+        if self.channel.notes.is_none() {
             return Vec::new();
         }
         let waits = self.window.iter().filter(|step| step.request != NONE);

@@ -12,7 +12,7 @@ use crate::base::notes::Amount;
 use crate::base::request::CompletedPart;
 use crate::base::requests::{NONE, Outcome, Owned, Owner};
 use crate::machine::Machine;
-use crate::mismatch::asking::{compare_kept, error_of, known_of, question};
+use crate::mismatch::asking::{begins, error_of, known_of, question};
 use crate::mismatch::{Found, Host, Which};
 use crate::p2p::State;
 use crate::p2p::loss::goes_on;
@@ -134,15 +134,7 @@ impl Plans {
         state
             .tools_mut()
             .plan_begins(channel.context.number(), operation, sequence);
-        if let Some(notes) = channel.notes.as_ref().filter(|_| channel.slab.is_none()) {
-            let which = execution.which();
-            if state
-                .agreement_mut()
-                .begins(notes, which, operation, Amount::of(binding.amount))
-            {
-                compare_kept(state, which);
-            }
-        }
+        begins(state, channel, execution.which(), operation, Amount::of(binding.amount));
         let lost = goes_on(with.core)
             .then(|| with.core.lost_of(&channel.members))
             .flatten();

@@ -69,10 +69,17 @@ impl Persistent {
             number: sequence,
             call: acting(&comm).next_sequence(),
         };
+        let way = Meeting::of(world, &comm, &mut planned)?;
         let (channel, what) = (acting(&comm).channel(), planned.call.operation);
         let call = world.operations().making(what);
-        world.engine().lock().turns(channel).take_to_make(what, made, call);
-        let kept = EachStart::of(world, &comm, &mut planned)?;
+        // Who agrees on memory waits for the others, who see in this turn that they are to do so.
+        let in_memory = matches!(way, Meeting::InMemory(_));
+        world
+            .engine()
+            .lock()
+            .turns(channel)
+            .take_to_make(what, made, call, in_memory);
+        let kept = EachStart::of(world, &comm, &mut planned, way)?;
         Ok(Self {
             planned,
             comm,
@@ -130,27 +137,39 @@ impl Persistent {
     }
 }
 
-impl EachStart {
-    /// Collective; it depends on what all members know. One that would meet in memory if all started it in the same
-    /// order gets some of its own.
+/// How it would go if all members started it in the same order.
+enum Meeting {
+    Nothing,
+    InMemory(Meets),
+    Plan,
+}
+
+impl Meeting {
+    /// It depends on what all members know.
     fn of(world: &World, comm: &Comm, planned: &mut Planned) -> Result<Self> {
         planned.call.together = comm.joint().is_none()
             && !comm.is_native()
             && comm.channel().slab.is_some()
             && !planned.call.operation.is_neighborhood()
             && planned.binding.is_dense();
-        let way = match planned.way(world, comm, Form::Persistent)? {
-            Execution::Done | Execution::NoPart => return Ok(Self::Nothing),
-            Execution::SharedMemory(step) => Some(Meets::Together(step)),
-            Execution::Cells(cells) => Some(Meets::Cells(cells)),
-            Execution::Vendor(_) | Execution::Plan(_) => None,
+        Ok(match planned.way(world, comm, Form::Persistent)? {
+            Execution::Done | Execution::NoPart => Self::Nothing,
+            Execution::SharedMemory(step) => Self::InMemory(Meets::Together(step)),
+            Execution::Cells(cells) => Self::InMemory(Meets::Cells(cells)),
+            Execution::Vendor(_) | Execution::Plan(_) => Self::Plan,
+        })
+    }
+}
+
+impl EachStart {
+    /// Collective. One that would meet in memory if all started it in the same order gets some of its own.
+    fn of(world: &World, comm: &Comm, planned: &mut Planned, meeting: Meeting) -> Result<Self> {
+        let (way, own) = match meeting {
+            Meeting::Nothing => return Ok(Self::Nothing),
+            Meeting::InMemory(way) => (Some(way), agree_on_slab(world, comm, For::Operation)?),
+            Meeting::Plan => (None, None),
         };
-        let slab = if way.is_some() {
-            agree_on_slab(world, comm, For::Operation)?
-        } else {
-            None
-        };
-        let (Some(way), Some(own)) = (way, slab) else {
+        let (Some(way), Some(own)) = (way, own) else {
             planned.call.together = false;
             return Ok(Self::Plan);
         };

@@ -30,9 +30,10 @@ impl Comm {
         self.is_native()
     }
 
-    /// No data move and nobody waits for anybody: the operation is counted, and takes its turn among those of the
-    /// group.
+    /// No data move and nobody waits for anybody: the operation is counted, and takes its turn and its number among
+    /// those of the group. (Who has data all the same does so, too.)
     pub(super) fn have_nothing_to_do(&self, world: &World, what: Operation) {
+        self.next_sequence();
         let note = |engine: &mut Engine| {
             engine.core.called(world.operation(what));
             engine.turns(self.channel()).take(what);

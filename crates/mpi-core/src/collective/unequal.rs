@@ -67,8 +67,10 @@ impl Comm {
         let passing = pass(world, self.channel(), self.sequence(), step);
         if passing.is_none() && matches!(step.what, Operation::Alltoallv | Operation::Alltoallw) {
             // Among so many members its blocks go in messages, of which this process has none.
-            self.have_nothing_to_do(world, step.what);
-            self.next_sequence();
+            let mut engine = world.engine().lock();
+            engine.core.called(world.operation(step.what));
+            let turns = engine.turns(self.channel());
+            turns.leave_out(step.what, (world.operation(step.what), self.next_sequence()), false);
             return Some(Ok(Performed::Done));
         }
         let passing = passing?;

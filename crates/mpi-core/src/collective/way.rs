@@ -70,11 +70,11 @@ impl Planned {
         self.in_turn(comm);
         match self.way(world, comm, Form::Blocking)? {
             Execution::Done => {
-                acting(comm).have_nothing_to_do(world, self.call.operation);
+                self.leave_out(world, acting(comm), true);
                 Ok(())
             }
             Execution::NoPart => {
-                self.leave_out(world, acting(comm));
+                self.leave_out(world, acting(comm), false);
                 Ok(())
             }
             Execution::SharedMemory(step) => self.run_in_memory(world, comm, &step),
@@ -90,11 +90,11 @@ impl Planned {
         self.in_turn(comm);
         match self.way(world, comm, Form::Nonblocking)? {
             Execution::Done => {
-                acting(comm).have_nothing_to_do(world, self.call.operation);
+                self.leave_out(world, acting(comm), true);
                 Ok(None)
             }
             Execution::NoPart => {
-                self.leave_out(world, acting(comm));
+                self.leave_out(world, acting(comm), false);
                 Ok(None)
             }
             Execution::SharedMemory(step) => match self.start_in_memory(world, acting(comm), &step) {
@@ -160,10 +160,14 @@ impl Planned {
         }
     }
 
-    /// Others count this operation among those with messages.
-    fn leave_out(&self, world: &World, acting: &Comm) {
-        acting.have_nothing_to_do(world, self.call.operation);
-        acting.next_sequence();
+    /// It is over here; others may count it among those with messages. `is_empty`: no member has any data, if all say
+    /// the same.
+    fn leave_out(&self, world: &World, acting: &Comm, is_empty: bool) {
+        let (what, operation) = (self.call.operation, world.operation(self.call.operation));
+        let mut engine = world.engine().lock();
+        engine.core.called(operation);
+        let turns = engine.turns(acting.channel());
+        turns.leave_out(what, (operation, acting.next_sequence()), is_empty);
     }
 
     /// The one step of a blocking operation in shared memory. Where members have a vendor MPI too, longer blocks go

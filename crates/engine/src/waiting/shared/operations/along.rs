@@ -9,7 +9,7 @@ use isthmus_schedule::{Done, Neighbours, Operation as What};
 use super::*;
 use crate::base::notes::{Amount, tag_of};
 use crate::groups::Taker;
-use crate::mismatch::asking::compare_kept;
+use crate::mismatch::asking::begins;
 use crate::mismatch::{Host, Which};
 use crate::p2p::send::send_of_operation;
 
@@ -59,10 +59,8 @@ impl GroupCall<'_> {
         if (done.sent, done.received) != (edges.destinations.len(), edges.sources.len()) {
             return Along::Begun(done, mistake);
         }
-        if channel.slab.is_none() {
-            let which = Which::new(channel.context, self.sequence & 0xffff);
-            guard.core.state.agreement_mut().ends(which);
-        }
+        let which = Which::new(channel.context, self.sequence & 0xffff);
+        guard.core.state.agreement_mut().ends(which);
         Along::Done(mistake.map_or(Ok(()), Err))
     }
 
@@ -74,17 +72,11 @@ impl GroupCall<'_> {
         tools.called(operation);
         tools.begins(operation);
         let tag = tag_of(sequence, tools.apart(operation));
-        match &channel.notes {
-            _ if channel.slab.is_some() => groups.take_turn(core, channel, what, Taker::Program(None)),
-            Some(notes) => {
-                let which = Which::new(channel.context, sequence);
-                let agreement = core.state.agreement_mut();
-                if agreement.begins(notes, which, operation, Amount::default()) {
-                    compare_kept(&mut core.state, which);
-                }
-            }
-            None => {}
+        if channel.slab.is_some() {
+            groups.take_turn(core, channel, what, Taker::Program(None));
         }
+        let which = Which::new(channel.context, sequence);
+        begins(&mut core.state, channel, which, operation, Amount::default());
         tag
     }
 
