@@ -118,11 +118,12 @@ fn cell(end: &mut ShmTransport, slab: &Slab, round: Round, cell: u32, bytes: usi
     Ok(unsafe { WriteMemory::new(memory.wrapping_add(header(round.size)), 0, bytes as isize) })
 }
 
-/// A note, one word: its turn (16 bits), the operation counted from 1 (5), the root (10), the block (33).
+/// A note, one word: its turn (11 bits), the operator (5), the operation counted from 1 (5), the root (10), the block (33).
 #[inline]
 fn note(step: u64, claim: Claim) -> u64 {
-    let what = (u64::from(claim.what) + 1) & 0x1f;
-    turn(step) << 48 | what << 43 | u64::from(claim.root & 0x3ff) << 33 | claim.block & BLOCK
+    let (what, operator) = ((u64::from(claim.what) + 1) & 0x1f, u64::from(claim.operator) & 0x1f);
+    let which = what << 43 | u64::from(claim.root & 0x3ff) << 33;
+    turn(step) << TURN_AT | operator << 48 | which | claim.block & BLOCK
 }
 
 /// All of a note but the block, and the bits of the number of the step that are not in it.
@@ -132,9 +133,10 @@ fn stamp(step: u64, note: u64) -> u32 {
 }
 
 fn turn(step: u64) -> u64 {
-    (step / NOTES as u64) & 0xffff
+    (step / NOTES as u64) & 0x7ff
 }
 
+const TURN_AT: u32 = 53;
 const BLOCK_BITS: u32 = 33;
 const BLOCK: u64 = (1 << BLOCK_BITS) - 1;
 
@@ -142,6 +144,7 @@ fn read_note(note: u64) -> Claim {
     Claim {
         what: (note >> 43 & 0x1f).wrapping_sub(1) as u8,
         root: (note >> 33 & 0x3ff) as u32,
+        operator: (note >> 48 & 0x1f) as u8,
         block: note & BLOCK,
     }
 }
@@ -204,7 +207,7 @@ impl SharedSlabs for ShmTransport {
             // A slot has the note of this step if it is of its turn.
             let noted = move |member| {
                 let note = view.note(member, step).load(Ordering::Acquire);
-                Some(note).filter(|&note| note != 0 && note >> 48 == turn(step))
+                Some(note).filter(|&note| note != 0 && note >> TURN_AT == turn(step))
             };
             let mine = noted(slab.me);
             others().filter_map(move |member| {

@@ -406,6 +406,7 @@ fn hold_rounds(ends: &mut [ShmTransport], rounds: u64) -> u32 {
         let claim = Claim {
             what: me as u8,
             root: 0,
+            operator: 0,
             block: 8,
         };
         (0..rounds).for_each(|step| _ = here.note(&slab, step, claim));
@@ -498,7 +499,12 @@ fn what_a_member_gives_for_something_else_never_arrives() {
     let number = slabs(&mut ends[0]).take_slab(2).expect("there is one");
     let slab = |me| Slab { number, members: 2, me };
     ends.iter_mut().for_each(|end| slabs(end).open_slab(number));
-    let claim = |what, root, block| Claim { what, root, block };
+    let claim = |what, root, block| Claim {
+        what,
+        root,
+        operator: 0,
+        block,
+    };
     // Step, claim; the first of them is the one that is waited for.
     let claims = [
         (1, claim(3, 0, 8)),

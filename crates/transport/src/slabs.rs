@@ -145,6 +145,8 @@ pub struct Claim {
     pub what: u8,
     /// The root, or 0.
     pub root: u32,
+    /// What a reduction computes, below 32 by the caller's numbers; 0: nothing, or nothing that has a number.
+    pub operator: u8,
     /// Bytes of a block; memory may keep its lower 33 bits only.
     pub block: u64,
 }

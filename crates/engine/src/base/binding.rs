@@ -56,6 +56,8 @@ pub struct Binding {
     pub(crate) calls_user: bool,
     /// What reductions compute, if a vendor MPI can.
     computes: Option<(Element, Operator)>,
+    /// As [`Short::operator`](crate::Short::operator).
+    operator: u8,
     /// Among processes that represent data differently: how data travel where the unit is a byte.
     pub(crate) form: Option<Representation>,
     /// Bytes of the operation, where all members must have said the same number.
@@ -73,6 +75,7 @@ impl Binding {
             unit: Unit::Byte,
             calls_user: false,
             computes: None,
+            operator: 0,
             form: None,
             amount: None,
             mistake: None,
@@ -87,6 +90,7 @@ impl Binding {
             unit: Unit::Element { datatype, reducer },
             calls_user: true,
             computes: None,
+            operator: 0,
             form: None,
             amount: None,
             mistake: None,
@@ -104,6 +108,17 @@ impl Binding {
     pub fn computing(mut self, what: Option<(Element, Operator)>) -> Self {
         self.computes = what;
         self
+    }
+
+    /// A reduction that all members know by this number, below 32.
+    pub fn known_as(mut self, operator: u8) -> Self {
+        self.operator = operator;
+        self
+    }
+
+    /// The number by which all members know a reduction.
+    pub fn operator(&self) -> u8 {
+        self.operator
     }
 
     /// What a reduction computes, if a vendor MPI can.
@@ -182,6 +197,7 @@ impl Binding {
             unit,
             reducer,
             computes: self.computes,
+            operator: self.operator,
         })
     }
 
@@ -436,4 +452,6 @@ pub(crate) struct Sides {
     pub(crate) reducer: Option<Reducer>,
     /// What it computes, if a vendor MPI can.
     pub(crate) computes: Option<(Element, Operator)>,
+    /// A number for it.
+    pub(crate) operator: u8,
 }

@@ -86,6 +86,7 @@ impl CellCollective {
             take,
             unit,
             reducer,
+            operator,
             ..
         } = sides;
         let phase = match cut.pulls {
@@ -104,6 +105,7 @@ impl CellCollective {
             block,
             unit,
             reducer,
+            operator,
             cut,
             phase,
             past: false,
@@ -203,6 +205,7 @@ impl CellCollective {
         Claim {
             what: self.what as u8,
             root,
+            operator: self.operator,
             block,
         }
     }

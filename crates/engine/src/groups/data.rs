@@ -21,6 +21,8 @@ pub struct Unequal {
     pub in_place: bool,
     /// Of a reduce_scatter: units before the own block, and units of it.
     pub own: (u64, u64),
+    /// As [`Short::operator`](crate::Short::operator).
+    pub operator: u8,
 }
 
 impl Unequal {

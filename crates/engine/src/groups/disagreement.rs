@@ -88,7 +88,11 @@ fn is_out_of_step(found: &Disagreement, slabs: &dyn SharedSlabs, slab: &Slab, al
     let [mine_cut, their_cut] = [mine, theirs].map(|claim| Cut::new(slabs, what, slab.members, claim.block, 1, all));
     // How long blocks are cut follows from their elements, which nobody notes.
     let is_known = !what.reduces() || mine_cut.size != CellSize::Long;
-    mine.what != theirs.what || mine.root != theirs.root || mine_cut.rounds() != their_cut.rounds() || !is_known
+    let (mine_for, theirs_for) = (
+        (mine.what, mine.root, mine.operator),
+        (theirs.what, theirs.root, theirs.operator),
+    );
+    mine_for != theirs_for || mine_cut.rounds() != their_cut.rounds() || !is_known
 }
 
 /// Whether members take the same operation in messages with different amounts of data: who waits for more than there is
@@ -122,6 +126,7 @@ fn note_of(what: What, how: u32, amount: Amount) -> Claim {
     Claim {
         what: what as u8,
         root: how,
+        operator: 0,
         block: NO_STEP - u64::from(amount.digest()),
     }
 }

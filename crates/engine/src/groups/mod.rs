@@ -55,6 +55,8 @@ pub(crate) struct CellCollective {
     /// Bytes of an element, and the reduction.
     unit: u64,
     reducer: Option<Reducer>,
+    /// As others know it.
+    operator: u8,
     cut: Cut,
     phase: Phase,
     /// At the member that decides how results are stored: past the caches. At the first member of a barrier: it comes

@@ -34,6 +34,8 @@ pub struct Short {
     pub take: Option<WriteMemory>,
     /// Of reductions: the operation, which the library computes, and bytes of an element.
     pub reducer: Option<(Reducer, u64)>,
+    /// A number for what it computes, the same at all members, below 32; 0: there is none.
+    pub operator: u8,
 }
 
 impl Short {
@@ -67,6 +69,7 @@ impl Short {
         Claim {
             what: self.what as u8,
             root,
+            operator: self.operator,
             block,
         }
     }
@@ -287,6 +290,7 @@ impl Short {
             take: take.map(|block| (BoundBuffer::one(block), 0)),
             unit,
             reducer: self.reducer.as_ref().map(|(reducer, _)| reducer.clone()),
+            operator: self.operator,
             computes: None,
         }
     }

@@ -380,6 +380,7 @@ impl Groups {
         let claim = Claim {
             what: step.what as u8,
             root: step.root,
+            operator: sides.operator,
             block,
         };
         let numbers = Numbers {

@@ -144,6 +144,7 @@ impl Groups {
         let claim = Claim {
             what: step.what as u8,
             root: step.root,
+            operator: step.operator,
             block: 0,
         };
         let Some(slabs) = self.slabs(core) else {

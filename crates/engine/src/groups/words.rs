@@ -76,11 +76,15 @@ pub(super) fn in_words(
             let (mine_told, theirs_told) = (told(mine), told(theirs));
             let what = match mine_told == theirs_told {
                 true => {
-                    format!("rank {me} {tense} in {mine_told}, rank {other} was in it with another count or datatype")
+                    format!(
+                        "rank {me} {tense} in {mine_told}, rank {other} was in it with another count, datatype or operation of a reduction"
+                    )
                 }
                 false => format!("rank {me} {tense} in {mine_told}, rank {other} was in {theirs_told}"),
             };
-            (what, theirs.what == mine.what && theirs.root == mine.root)
+            let differs_in_length = mine_told == theirs_told && mine.operator == theirs.operator
+                || (theirs.what, theirs.root, theirs.operator) == (mine.what, mine.root, mine.operator);
+            (what, differs_in_length)
         }
         // Whoever is heard of first ends the job, so what the user can do about it is in the errors of all.
         Disagreement::GaveUp {

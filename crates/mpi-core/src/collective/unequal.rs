@@ -158,6 +158,7 @@ impl Planned {
                 root: call.root,
                 in_place: call.in_place,
                 own,
+                operator: self.binding.operator(),
             },
             passes: call.blocks.largest() == 0 && call.receive_blocks.largest() == 0,
             long: schedule::long_blocks(call, size, me, |_, bytes| sizes.is_sent(bytes)),

@@ -79,6 +79,7 @@ impl Membership {
             root,
             in_place: false,
             own: (0, 0),
+            operator: 0,
         };
         collective::perform_passing(self.world, self.comm, self.form, step)
     }

@@ -17,6 +17,9 @@ use crate::c::{Source, Target};
 use crate::check::distinct;
 use crate::{datatype, op};
 
+/// Handles of predefined operations are 32 to 63.
+const PREDEFINED_OPERATIONS_END: usize = 64;
+
 /// Contribution and result of a reduction.
 #[derive(Clone, Copy)]
 pub(super) struct Operands {
@@ -48,6 +51,18 @@ impl Operands {
         }))
     }
 
+    /// The same for all members that give the same predefined operation, another for each of them; 0: one of the
+    /// program, which each member may have under another handle.
+    #[inline(always)]
+    pub(super) fn number(&self) -> u8 {
+        let handle = self.op.0;
+        if handle < PREDEFINED_OPERATIONS_END {
+            handle as u8 & 0x1f
+        } else {
+            0
+        }
+    }
+
     fn elements<B: Memory>(&self, buffer: B, name: &'static str, count: i64) -> Elements<B> {
         Elements {
             names: [name, "count"],
@@ -73,7 +88,7 @@ impl Operands {
             call.blocks = nothing_of(&call.blocks);
         }
         let binding = Binding::elements(send, receive, ty.clone(), reduction.reducer);
-        let binding = binding.computing(computes(self)?);
+        let binding = binding.computing(computes(self)?).known_as(self.number());
         let binding = if reduction.calls_program {
             binding
         } else {

@@ -55,6 +55,7 @@ fn moving(what: Operation, root: u32, block: u64, give: Option<ReadMemory>, take
             give,
             take,
             reducer: None,
+            operator: 0,
         },
         count: 0,
         computes: None,
@@ -171,6 +172,7 @@ fn reducing(here: &Membership, operands: &Operands, mut plain: Plain, n: i64) ->
     plain.short.reducer = operands
         .arithmetic()?
         .map(|Arithmetic { reducer, unit }| (reducer, unit));
+    plain.short.operator = operands.number();
     plain.count = n as u64;
     if here.comm.asks_what_is_computed() {
         plain.computes = computes(operands).ok()?;

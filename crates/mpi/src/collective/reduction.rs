@@ -130,7 +130,9 @@ fn plainly_scattered(
     let (given, own) = (i64::try_from(all).ok()?, list.at(member.rank()));
     let own_elements = [before, own as u64];
     let (from, into) = (operands.send(given), operands.receive(own));
-    rows::reduce_scatter(&from, &into, own_elements, operands.arithmetic()??)
+    let mut plain = rows::reduce_scatter(&from, &into, own_elements, operands.arithmetic()??)?;
+    plain.step.operator = operands.number();
+    Some(plain)
 }
 
 fn reduced_and_scattered(member: &Membership, operands: Operands, counts: Numbers) -> Result<Prepared> {

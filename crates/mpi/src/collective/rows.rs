@@ -217,6 +217,7 @@ fn plain<'a>(
             root,
             in_place,
             own: (0, 0),
+            operator: 0,
         },
         pieces: Blocks::new(send, receive),
     }
