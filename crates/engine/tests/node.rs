@@ -99,7 +99,6 @@ impl Node {
             give: None,
             take: None,
             reducer: None,
-            operator: 0,
         };
         let begin = |rank: usize| {
             let channel = self.channel(rank as u32, 2);

@@ -83,7 +83,6 @@ pub(crate) fn broadcast(world: &World, comm: &Comm, root: u32, content: &[u8]) -
         give: gives.then(|| memory.reading()),
         take: (!gives).then(|| memory.memory()),
         reducer: None,
-        operator: 0,
     };
     if let Some(done) = set_up(world, comm, &short) {
         done?;

@@ -75,7 +75,6 @@ fn come(world: &World, comm: &Comm, form: Form) -> Result<Performed> {
                 give: None,
                 take: None,
                 reducer: None,
-                operator: 0,
             },
             count: 0,
             computes: None,

@@ -8,12 +8,13 @@
 //!  arrived, per cell       its sign    what is given in this round is there         who gives stores it
 //!  left, per member        n           it has left all rounds before n              it stores it, now and then
 //! ```
-//! The *sign* of a round is its stamp and its number. Every word has one writer at a time, and that of a short cell or of
-//! a word lies beside its data: what a member waits for comes to its core in one transfer of a cache line. A round n may
-//! be given in when all members have left round n - R and those before it. So *arrived* cannot run ahead of what a member
-//! waits for, but where members call different operations; then nobody takes it for what it waits for. Who gives looks
-//! at the words of all members once in up to R rounds ([`Turns::is_free`]). A member says only every few rounds how far
-//! it has left them: who waits for it then waits for a member that is still to come to rounds that have been given in.
+//! The *sign* of a round is its stamp and its number. Every word has one writer at a time, and that of a short cell or
+//! of a word lies beside its data: what a member waits for comes to its core in one transfer of a cache line. A round n
+//! may be given in when all members have left round n - R and those before it. So *arrived* cannot run ahead of what a
+//! member waits for, but where members call different operations; then nobody takes it for what it waits for. Who
+//! gives looks at the words of all members once in up to R rounds ([`Turns::is_free`]). A member says only every few
+//! rounds how far it has left them: who waits for it then waits for a member that is still to come to rounds that have
+//! been given in.
 //!
 //! **Sleeping.** A member that wants to sleep puts its slot into [`Sleepers`] (S1), fence (S2), and looks at the words
 //! once more (S3). Whoever changes a word (C1), fence (C2), looks for sleepers (C3) and wakes them. If C3 does not see
@@ -34,8 +35,8 @@ pub(crate) const MIDDLE_ROUNDS: usize = 32;
 /// Long rounds under way.
 pub(crate) const LONG_ROUNDS: usize = 8;
 
-/// Of which round there is something in a cell: its sign, which is not 0. Of a cell of a word, which has no room for more,
-/// also how many bytes there are: the highest bits.
+/// Of which round there is something in a cell: its sign, which is not 0. Of a cell of a word, which has no room for
+/// more, also how many bytes there are: the highest bits.
 #[repr(transparent)]
 pub(crate) struct Arrived(AtomicU64);
 

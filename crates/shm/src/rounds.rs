@@ -118,7 +118,8 @@ fn cell(end: &mut ShmTransport, slab: &Slab, round: Round, cell: u32, bytes: usi
     Ok(unsafe { WriteMemory::new(memory.wrapping_add(header(round.size)), 0, bytes as isize) })
 }
 
-/// A note, one word: its turn (11 bits), the operator (5), the operation counted from 1 (5), the root (10), the block (33).
+/// A note, one word: its turn (11 bits), the operator (5), the operation counted from 1 (5), the root (10), the block
+/// (33).
 #[inline]
 fn note(step: u64, claim: Claim) -> u64 {
     let (what, operator) = ((u64::from(claim.what) + 1) & 0x1f, u64::from(claim.operator) & 0x1f);

@@ -75,8 +75,8 @@
 //! ```
 //!
 //! A group's operations at a place are its *steps*, counted from 0. Each member notes what it takes each step for: if
-//! they do not agree, some may wait for what never comes, and [`SharedSlabs::disagreements`] say so. What a member gives
-//! bears the stamp of the step for which it does, so nobody takes it for another.
+//! they do not agree, some may wait for what never comes, and [`SharedSlabs::disagreements`] say so. What a member
+//! gives bears the stamp of the step for which it does, so nobody takes it for another.
 //!
 //! Nothing blocks. Somebody who waits for a round and wants to sleep calls [`SharedSlabs::watch`] after
 //! [`Transport::arm`](crate::Transport::arm) and looks once more; whoever makes a round go on after that wakes it.
@@ -318,8 +318,8 @@ pub trait SharedSlabs {
     /// Bytes of all cells together, for the only giver of a round: it gives them as cell 0.
     fn round_bytes(&self, members: u32, size: CellSize) -> usize;
 
-    /// This member has come to its `step`th step at a place and takes it for this. The stamp of the step's rounds, which
-    /// is the same at members that take it for the same, whatever the bytes of a block are.
+    /// This member has come to its `step`th step at a place and takes it for this. The stamp of the step's rounds,
+    /// which is the same at members that take it for the same, whatever the bytes of a block are.
     fn note(&mut self, slab: &Slab, step: u64, claim: Claim) -> u32;
 
     /// How members are at odds with this one in a step or in those before it, the earliest first; one can have given

@@ -56,7 +56,7 @@ pub struct Binding {
     pub(crate) calls_user: bool,
     /// What reductions compute, if a vendor MPI can.
     computes: Option<(Element, Operator)>,
-    /// As [`Short::operator`](crate::Short::operator).
+    /// As that of [`Short::reducer`](crate::Short::reducer).
     operator: u8,
     /// Among processes that represent data differently: how data travel where the unit is a byte.
     pub(crate) form: Option<Representation>,

@@ -21,7 +21,7 @@ pub struct Unequal {
     pub in_place: bool,
     /// Of a reduce_scatter: units before the own block, and units of it.
     pub own: (u64, u64),
-    /// As [`Short::operator`](crate::Short::operator).
+    /// As that of [`Short::reducer`](crate::Short::reducer).
     pub operator: u8,
 }
 
@@ -55,9 +55,28 @@ impl Unequal {
 #[derive(Clone)]
 pub struct Arithmetic {
     /// The operation, which the library computes.
-    pub reducer: Reducer,
+    reducer: Reducer,
     /// Bytes of an element.
-    pub unit: u64,
+    unit: u64,
+}
+
+impl Arithmetic {
+    /// The operation, which the library computes, and bytes of an element.
+    #[inline]
+    pub fn new(reducer: Reducer, unit: u64) -> Self {
+        Self { reducer, unit }
+    }
+
+    #[inline]
+    pub(crate) fn parts(&self) -> (&Reducer, u64) {
+        (&self.reducer, self.unit)
+    }
+
+    /// The same.
+    #[inline]
+    pub fn into_parts(self) -> (Reducer, u64) {
+        (self.reducer, self.unit)
+    }
 }
 
 /// Blocks that each lie in one piece, from the memory's origin to the end of its window, as the arguments of a call

@@ -28,7 +28,7 @@ use isthmus_datatype::raw::OwnMemory;
 use isthmus_protocol::matching::Context;
 use isthmus_protocol::ways;
 use isthmus_schedule::Operation as What;
-use isthmus_transport::slabs::{CellSize, Round, Slab};
+use isthmus_transport::slabs::{CellSize, Claim, Round, SharedSlabs, Slab};
 
 use crate::base::binding::{Reducer, Side};
 use crate::groups::collective_id::CollectiveId;
@@ -161,6 +161,18 @@ pub(crate) struct Numbers {
 }
 
 impl Numbers {
+    /// Number of a step and of its first rounds, which the others can see from now on.
+    #[inline]
+    pub(crate) fn noted(
+        slabs: &mut dyn SharedSlabs,
+        slab: &Slab,
+        (step, first): (u64, [u64; CellSize::COUNT]),
+        claim: Claim,
+    ) -> Self {
+        let stamp = slabs.note(slab, step, claim);
+        Self { step, first, stamp }
+    }
+
     /// The round behind so many others of this size.
     #[inline]
     pub(crate) fn round(&self, size: CellSize, before: u64) -> Round {

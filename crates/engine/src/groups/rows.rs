@@ -553,7 +553,7 @@ impl<D: Data> Rows<D> {
 
     /// Adds the own part of what a member contributes to a reduce_scatter.
     fn combine(&self, member: u32, data: &Given<'_>, computes: &Arithmetic) -> Result<(), EngineError> {
-        let Arithmetic { reducer, unit } = computes;
+        let (reducer, unit) = computes.parts();
         let (before, own) = self.step.own;
         let bytes = (own * unit) as usize;
         let outside = EngineError::Plan {

@@ -33,9 +33,8 @@ pub struct Short {
     /// Where the result goes: a block or one of each member.
     pub take: Option<WriteMemory>,
     /// Of reductions: the operation, which the library computes, and bytes of an element.
-    pub reducer: Option<(Reducer, u64)>,
-    /// A number for what it computes, the same at all members, below 32; 0: there is none.
-    pub operator: u8,
+    /// Then a number for what it computes, the same at all members, below 32; 0: there is none.
+    pub reducer: Option<(Reducer, u64, u8)>,
 }
 
 impl Short {
@@ -45,8 +44,12 @@ impl Short {
         self.what.reduces()
     }
 
+    fn operator(&self) -> u8 {
+        self.reducer.as_ref().map_or(0, |(.., operator)| *operator)
+    }
+
     fn unit(&self) -> u64 {
-        self.reducer.as_ref().map_or(1, |(_, unit)| *unit)
+        self.reducer.as_ref().map_or(1, |(_, unit, _)| *unit)
     }
 
     /// Bytes in the cell of a member that gives, which cell that is, and the cells that this member waits for.
@@ -69,7 +72,7 @@ impl Short {
         Claim {
             what: self.what as u8,
             root,
-            operator: self.operator,
+            operator: self.operator(),
             block,
         }
     }
@@ -231,7 +234,7 @@ impl Short {
     /// Everything that is waited for has arrived: computes with what these cells have, so many bytes each.
     #[inline]
     fn compute(&self, slabs: &dyn SharedSlabs, slab: &Slab, round: Round, bytes: usize, cells: Range<u32>) -> Taken {
-        let (Some(memory), Some((reducer, unit))) = (&self.take, &self.reducer) else {
+        let (Some(memory), Some((reducer, unit, _))) = (&self.take, &self.reducer) else {
             return Ok(());
         };
         let (mut memory, block) = (memory.clone(), self.block as usize);
@@ -289,8 +292,8 @@ impl Short {
             give: give.map(|block| (BoundBuffer::one(block), 0)),
             take: take.map(|block| (BoundBuffer::one(block), 0)),
             unit,
-            reducer: self.reducer.as_ref().map(|(reducer, _)| reducer.clone()),
-            operator: self.operator,
+            reducer: self.reducer.as_ref().map(|(reducer, ..)| reducer.clone()),
+            operator: self.operator(),
             computes: None,
         }
     }

@@ -7,7 +7,7 @@ use isthmus_datatype::raw::OwnMemory;
 use isthmus_protocol::ways::{Delivery, Store};
 use isthmus_schedule::Operation as What;
 use isthmus_schedule::step::{Circle, Together};
-use isthmus_transport::slabs::{CellSize, Claim, SharedSlabs, Slab, Used};
+use isthmus_transport::slabs::{CellSize, SharedSlabs, Slab, Used};
 use isthmus_transport::{Peer, Transport};
 use isthmus_wire::waiting::Item;
 
@@ -19,7 +19,7 @@ use crate::groups::pulling;
 use crate::groups::rows::slots::Slots;
 use crate::groups::strays::Strays;
 use crate::groups::tuning::Tuning;
-use crate::groups::words::in_words_of;
+use crate::groups::words::{claim, in_words_of};
 use crate::groups::{CellCollective, Cut, InVain, Numbers, Phase, Turn};
 use crate::machine::Machine;
 use crate::p2p::Core;
@@ -376,18 +376,8 @@ impl Groups {
         if let Some(error) = &begun.broken {
             return Err(error.clone());
         }
-        let (number, first) = begun.begin(&cut);
-        let claim = Claim {
-            what: step.what as u8,
-            root: step.root,
-            operator: sides.operator,
-            block,
-        };
-        let numbers = Numbers {
-            step: number,
-            first,
-            stamp: slabs.note(&slab, number, claim),
-        };
+        let claim = claim(step.what, step.root, sides.operator, block);
+        let numbers = Numbers::noted(slabs, &slab, begun.begin(&cut), claim);
         let decides = slab.me == pulling::decider(step.what, step.root);
         let mut sample = None;
         let turn = (decides && cut.pulls).then(|| {

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Operations of blocks that may differ in length, where groups share memory ([`Rows`]).
 
-use isthmus_transport::slabs::{CellSize, Claim, Round, Slab};
+use isthmus_transport::slabs::{CellSize, Round, Slab};
 
 use crate::groups::data::{Bound, Data, Unequal};
 use crate::groups::rows::Rows;
 use crate::groups::rows::slots::Slots;
 use crate::groups::state::{Groups, messages};
 use crate::groups::strays::Called;
+use crate::groups::words::claim;
 use crate::groups::{CellCollective, Cut, Numbers};
 use crate::p2p::Core;
 use crate::{Binding, Channel, EngineError, Request};
@@ -140,26 +141,17 @@ impl Groups {
             return Err(error.clone());
         }
         let cut = Cut::of_rows();
-        let (step_number, first) = begun.begin(&cut);
-        let claim = Claim {
-            what: step.what as u8,
-            root: step.root,
-            operator: step.operator,
-            block: 0,
-        };
+        let first = begun.begin(&cut);
+        let claim = claim(step.what, step.root, step.operator, 0);
         let Some(slabs) = self.slabs(core) else {
             return Err(NOWHERE);
         };
-        let stamp = slabs.note(&slab, step_number, claim);
+        let numbers = Numbers::noted(slabs, &slab, first, claim);
         Ok(Begun {
             slab,
             slots,
             cut,
-            numbers: Numbers {
-                step: step_number,
-                first,
-                stamp,
-            },
+            numbers,
         })
     }
 }

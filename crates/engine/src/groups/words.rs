@@ -13,6 +13,16 @@ use crate::groups::CellCollective;
 /// same.
 pub(super) const NO_STEP: u64 = (1 << 33) - 1;
 
+/// What a member takes a step for in which blocks go.
+pub(super) fn claim(what: What, root: u32, operator: u8, block: u64) -> Claim {
+    Claim {
+        what: what as u8,
+        root,
+        operator,
+        block,
+    }
+}
+
 /// Whether that is the note of an operation that takes no step together.
 pub(super) fn takes_no_step(claim: &Claim) -> bool {
     claim.block > NO_STEP - (1 << 24)

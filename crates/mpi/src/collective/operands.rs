@@ -45,10 +45,7 @@ impl Operands {
         let reduction = op::find(self.op, ty, self.datatype).ok()?;
         let dense = ty.size() as i64 == ty.extent() && ty.contiguous(1).is_some_and(|(at, _)| at == 0);
         let is_ours = dense && ty.size() > 0 && !reduction.calls_program;
-        Some(is_ours.then(|| Arithmetic {
-            reducer: reduction.reducer,
-            unit: ty.size(),
-        }))
+        Some(is_ours.then(|| Arithmetic::new(reduction.reducer, ty.size())))
     }
 
     /// The same for all members that give the same predefined operation, another for each of them; 0: one of the

@@ -55,7 +55,6 @@ fn moving(what: Operation, root: u32, block: u64, give: Option<ReadMemory>, take
             give,
             take,
             reducer: None,
-            operator: 0,
         },
         count: 0,
         computes: None,
@@ -171,8 +170,8 @@ pub(super) fn reduce_scatter_block(here: &Membership, operands: &Operands, n: i6
 fn reducing(here: &Membership, operands: &Operands, mut plain: Plain, n: i64) -> Option<Plain> {
     plain.short.reducer = operands
         .arithmetic()?
-        .map(|Arithmetic { reducer, unit }| (reducer, unit));
-    plain.short.operator = operands.number();
+        .map(Arithmetic::into_parts)
+        .map(|(reducer, unit)| (reducer, unit, operands.number()));
     plain.count = n as u64;
     if here.comm.asks_what_is_computed() {
         plain.computes = computes(operands).ok()?;
