@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Windows for longer than a check may take: every accumulate operation from all processes on the same cells (tests/windows/stress.c), in a
-# node's memory, copied, in messages, over TCP and TLS, all of them at once, and under ThreadSanitizer; random programs on windows of all kinds
-# of memory that come and go, against a model (model.c); and a target that sleeps (asleep.c).
+# Windows for longer than a check may take: every accumulate operation from all processes on the same cells, while they hold locks of several
+# targets (tests/windows/stress.c), in a node's memory, copied, in messages, over TCP and TLS, all of them at once, and under ThreadSanitizer;
+# random programs on windows of all kinds of memory that come and go, against a model (model.c); and a target that sleeps (asleep.c).
 # The sanitizer watches the program; what the library does inside is left out by name, as in threads.sh.
 # usage: sh ci/windows.sh [SECONDS]     (120: of the stress in each place)
 seconds=${1:-120}

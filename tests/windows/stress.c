@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every accumulate operation on every type, from all processes at once on the same cells of all processes, by memory, by copying and in
-   messages: what is there in the end is exact.   usage: stress SECONDS */
+   messages, in epochs of all targets and of some of them: what is there in the end is exact. Meanwhile processes hold random locks of several
+   targets of another window.   usage: stress SECONDS */
 #include <complex.h>
 #include <mpi.h>
 #include <stddef.h>
@@ -147,6 +148,11 @@ static MPI_Win wins[WINDOWS];
 static char *base[WINDOWS];
 static char *mine; /* what this process gave: window, target, case */
 static struct sums *sums;
+/* Bits of the targets that are locked; all: by MPI_Win_lock_all. */
+static unsigned reached[WINDOWS];
+/* A window whose locks are exclusive, or not: a number at each process that is read and written, and how often this process has raised that of each. */
+static MPI_Win guards;
+static int64_t *number, *raises;
 
 static char *given(int win, int target, int which) { return mine + ((size_t)(win * size + target) * (size_t)count + (size_t)which) * STRIDE; }
 
@@ -259,6 +265,73 @@ static void judge(int win, int target)
     }
 }
 
+static unsigned everybody(void) { return (1u << size) - 1; }
+
+static void open_epoch(int win)
+{
+    reached[win] = any(2) ? everybody() : 1 + any(everybody());
+    if (reached[win] == everybody() && any(2)) {
+        MPI_Win_lock_all(0, wins[win]);
+        return;
+    }
+    reached[win] |= 1u << 31;
+    for (int target = 0; target < size; target++)
+        if (reached[win] >> target & 1)
+            MPI_Win_lock(MPI_LOCK_SHARED, target, 0, wins[win]);
+}
+
+static void close_epoch(int win)
+{
+    if (!(reached[win] >> 31))
+        MPI_Win_unlock_all(wins[win]);
+    for (int target = 0; reached[win] >> 31 && target < size; target++)
+        if (reached[win] >> target & 1)
+            MPI_Win_unlock(target, wins[win]);
+}
+
+static void on_cells(void)
+{
+    int win = (int)any(WINDOWS), target = (int)any((unsigned)size);
+    if (!(reached[win] >> target & 1))
+        return;
+    if (any(4) == 0)
+        on_special(win, target);
+    else
+        on_case(win, target);
+    if (any(100) == 0)
+        close_epoch(win), open_epoch(win);
+}
+
+/* Locks of several targets, in the order of their ranks, and operations on cells while they are held. Numbers under exclusive locks are raised. */
+static void with_locks(void)
+{
+    unsigned set = 1 + any(everybody());
+    int alone = any(3) > 0, target;
+    int64_t all[32];
+    for (target = 0; target < size; target++)
+        if (set >> target & 1) {
+            MPI_Win_lock(alone ? MPI_LOCK_EXCLUSIVE : MPI_LOCK_SHARED, target, 0, guards);
+            if (any(4) == 0)
+                on_cells();
+        }
+    for (target = 0; target < size; target++)
+        if (set >> target & 1)
+            MPI_Get(&all[target], 1, MPI_INT64_T, target, 0, 1, MPI_INT64_T, guards);
+    MPI_Win_flush_local_all(guards);
+    for (int i = (int)any(4); i > 0; i--)
+        on_cells();
+    for (target = 0; alone && target < size; target++)
+        if (set >> target & 1) {
+            all[target]++, raises[target]++;
+            MPI_Put(&all[target], 1, MPI_INT64_T, target, 0, 1, MPI_INT64_T, guards);
+        }
+    if (any(2))
+        MPI_Win_flush_all(guards);
+    for (target = size - 1; target >= 0; target--)
+        if (set >> target & 1)
+            MPI_Win_unlock(target, guards);
+}
+
 /* All cells begin with what their owner gave first; the others give something to each. */
 static void begin(int win)
 {
@@ -279,6 +352,8 @@ static void begin(int win)
             MPI_Accumulate(first, MOST, types[cases[which].type].type, target, which * STRIDE, MOST, types[cases[which].type].type, ops[cases[which].op].op, wins[win]);
             MPI_Win_flush_local(target, wins[win]);
         }
+    MPI_Win_unlock_all(wins[win]);
+    open_epoch(win);
 }
 
 int main(int argc, char **argv)
@@ -291,6 +366,10 @@ int main(int argc, char **argv)
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     seed = 0x9e3779b97f4a7c15u * (uint64_t)(rank + 1);
+    if (size > 20) {
+        fprintf(stderr, "at most 20 processes\n");
+        MPI_Abort(MPI_COMM_WORLD, 2);
+    }
     find_cases();
     bytes = (MPI_Aint)count * STRIDE + (MPI_Aint)sizeof(struct special);
     mine = calloc((size_t)(WINDOWS * size * count), STRIDE);
@@ -305,20 +384,27 @@ int main(int argc, char **argv)
     MPI_Win_create(base[2], bytes, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &wins[2]);
     for (win = 0; win < WINDOWS; win++)
         begin(win);
+    MPI_Win_allocate(sizeof *number, sizeof *number, MPI_INFO_NULL, MPI_COMM_WORLD, &number, &guards);
+    raises = calloc((size_t)size, sizeof *raises);
+    *number = 0;
+    MPI_Barrier(MPI_COMM_WORLD);
     end = MPI_Wtime() + seconds;
     while (MPI_Wtime() < end) {
-        win = (int)any(WINDOWS), target = (int)any((unsigned)size);
-        if (any(4) == 0)
-            on_special(win, target);
+        if (any(20) == 0)
+            with_locks();
         else
-            on_case(win, target);
-        if (any(100) == 0)
-            MPI_Win_unlock_all(wins[win]), MPI_Win_lock_all(0, wins[win]);
+            on_cells();
         operations++;
     }
     for (win = 0; win < WINDOWS; win++)
-        MPI_Win_unlock_all(wins[win]);
+        close_epoch(win);
     MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Win_lock(MPI_LOCK_SHARED, rank, 0, guards);
+    MPI_Allreduce(MPI_IN_PLACE, raises, size, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
+    if (*number != raises[rank])
+        bad++, printf("rank %d: a number under locks is %lld, raised %lld times\n", rank, (long long)*number, (long long)raises[rank]);
+    MPI_Win_unlock(rank, guards);
+    MPI_Win_free(&guards);
     for (win = 0; win < WINDOWS; win++) {
         MPI_Win_lock(MPI_LOCK_SHARED, rank, 0, wins[win]);
         for (target = 0; target < size; target++)
