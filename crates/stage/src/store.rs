@@ -139,10 +139,12 @@ impl Store {
     }
 
     fn path(&self, hash: &Hash, name: &str) -> Result<PathBuf, StageError> {
-        let odd = name.is_empty() || words::os(name).len() > MAX_NAME || name.starts_with('.') && is_own(name);
+        let odd = name.is_empty() || words::os(name).len() > MAX_NAME || matches!(name, "." | "..");
         if odd || name.contains(['/', '\0']) {
             return Err(StageError::Name(name.to_owned()));
         }
+        // What has the name of our own file there is kept under another one, which may be any: the content is the same.
+        let name = if name == LEASE { "lease" } else { name };
         Ok(self.files().join(hex(hash)).join(words::path(name)))
     }
 
@@ -248,11 +250,6 @@ impl Store {
         }
         result
     }
-}
-
-/// Names of our own inside the directory of a file.
-fn is_own(name: &str) -> bool {
-    matches!(name, "." | ".." | LEASE)
 }
 
 fn make_directory(path: &Path) -> io::Result<()> {

@@ -53,12 +53,25 @@ fn damaged_long_and_abandoned_files_leave_nothing() {
 fn names_cannot_leave_the_cache() {
     let cache = scratch();
     let store = Store::open(cache.path()).unwrap();
-    for name in ["", ".", "..", ".lease", "a/b", "/etc/passwd", "a\0b"] {
+    for name in ["", ".", "..", "a/b", "/etc/passwd", "a\0b"] {
         assert!(
             matches!(store.receive([0; 32], name, 1), Err(StageError::Name(_))),
             "{name:?}"
         );
     }
+}
+
+#[test]
+fn a_file_with_the_name_of_our_own_is_kept_under_another_one() {
+    let cache = scratch();
+    let store = Store::open(cache.path()).unwrap();
+    let hash = sum(b"content").hash;
+    let mut file = store.receive(hash, ".lease", 7).unwrap();
+    file.write(b"content").unwrap();
+    let path = file.finish().unwrap();
+    assert_eq!(fs::read(&path).unwrap(), b"content");
+    assert_eq!(store.find(&hash, ".lease", 7).unwrap(), Some(path.clone()));
+    assert_ne!(path.file_name(), Some(LEASE.as_ref()));
 }
 
 #[test]
