@@ -13,7 +13,7 @@ use crate::placement::{self, Placement, Said};
 use crate::sections::joined;
 use crate::transfer::parse_shared;
 use isthmus_topology::processors::HardwareType;
-use options::{OTHERS, assignment, attached, instead, no_rankfile, option, takes_value, unknown};
+use options::{OTHERS, assignment, attached, before, instead, no_rankfile, option, takes_value, unknown};
 pub use options::{initial_errhandler, option_names, option_with_value};
 pub(crate) use pool::{Pool, spread};
 
@@ -246,11 +246,12 @@ impl Section {
                 Some((name, value)) if option(name).is_some_and(takes_value) => (name, Some(value)),
                 _ => attached(word).map_or((word, None), |(name, number)| (name, Some(number))),
             };
+            let next = joined.or_else(|| words.clone().next());
             let mut words = joined.into_iter().chain(words.by_ref());
             match option(word) {
                 Some("help") => return Ok(Parsed::Other(Request::Help)),
                 Some("version") => return Ok(Parsed::Other(Request::Version)),
-                Some(name) => section.take(name, word, &mut words, general, outside)?,
+                Some(name) => section.take(before(name, next), word, &mut words, general, outside)?,
                 None => return Err(unknown(word, "mpiexec -help").into()),
             }
         }

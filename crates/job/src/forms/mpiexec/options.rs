@@ -5,7 +5,7 @@ use crate::error::JobError;
 use isthmus_settings::nearest;
 
 /// Name and spellings of every option.
-const OPTIONS: [(&str, &[&str]); 47] = [
+const OPTIONS: [(&str, &[&str]); 48] = [
     ("n", &["n", "np", "c", "ntasks"]),
     ("configfile", &["configfile", "app"]),
     ("host", &["host", "hosts", "H"]),
@@ -52,6 +52,7 @@ const OPTIONS: [(&str, &[&str]); 47] = [
     ("file", &["file"]),
     ("initial-errhandler", &["initial-errhandler"]),
     ("mca", &["mca", "gmca", "prtemca", "pmixmca", "omca"]),
+    ("tune", &["tune"]),
     (
         "ignored-value",
         &[
@@ -60,7 +61,6 @@ const OPTIONS: [(&str, &[&str]); 47] = [
             "rmk",
             "iface",
             "bootstrap",
-            "tune",
             "prefix",
             "display",
             "output",
@@ -68,7 +68,6 @@ const OPTIONS: [(&str, &[&str]); 47] = [
             "demux",
             "topolib",
             "localhost",
-            "info",
             "membind",
             "order-nodes",
         ],
@@ -78,6 +77,8 @@ const OPTIONS: [(&str, &[&str]); 47] = [
         &[
             "v",
             "verbose",
+            // Hydra prints of which build it is.
+            "info",
             "d",
             "debug-daemons",
             "show-progress",
@@ -201,6 +202,15 @@ pub(super) fn takes_value(name: &str) -> bool {
             | "genv"
             | "mca"
     )
+}
+
+/// The option that is meant before this word: Intel's `-tune` may stand alone, with others behind it.
+pub(super) fn before(name: &'static str, next: Option<&str>) -> &'static str {
+    match (name, next) {
+        ("tune", Some(value)) if !value.starts_with('-') => "ignored-value",
+        ("tune", _) => "noted",
+        (name, _) => name,
+    }
 }
 
 /// All spellings of all options, without hyphens.

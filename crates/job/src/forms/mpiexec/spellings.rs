@@ -3,8 +3,8 @@
 //! write here.
 
 use super::options::{
-    OTHERS, assignment, attached, hint, initial_errhandler, instead, no_rankfile, old_word, option, takes_value,
-    unknown,
+    OTHERS, assignment, attached, before, hint, initial_errhandler, instead, no_rankfile, old_word, option,
+    takes_value, unknown,
 };
 use crate::error::JobError;
 
@@ -60,6 +60,7 @@ pub fn translate(words: &[String], own: &dyn Fn(&str) -> Own) -> Result<Spelled,
         match (theirs, mine) {
             (Some("version" | "help"), _) => spelled.words.push(word.clone()),
             (Some(theirs), mine) if single || mine == Own::No => {
+                let theirs = before(theirs, joined.or_else(|| rest.as_slice().first().map(String::as_str)));
                 let mut values = joined.into_iter().chain(rest.by_ref().map(String::as_str));
                 spelled.take(theirs, name, &mut values)?;
             }
@@ -221,6 +222,8 @@ mod tests {
             ),
             ("-wdir /d --timeout 90 ./p", "--directory=/d --time=90s ./p"),
             ("-label -genvall ./p : -n 2", "--label ./p : -n 2"),
+            ("-tune -np 2 ./p", "--processes=2 ./p"),
+            ("-tune file -np 2 ./p", "--processes=2 ./p"),
             ("-- -np 4", "-- -np 4"),
         ] {
             let words = spelled(theirs).unwrap().words.join(" ");

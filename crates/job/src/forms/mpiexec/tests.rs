@@ -251,6 +251,10 @@ fn words_of_other_launchers() {
         ("-arch x -n 1 ./a", "-arch x has no effect"),
         ("-path /b ./a", "-path /b has no effect"),
         ("-launcher ssh ./a", "-launcher ssh has no effect"),
+        ("-tune -n 2 ./a", "-tune has no effect"),
+        ("-n 2 -tune file ./a", "-tune file has no effect"),
+        ("-tune=file ./a", "-tune file has no effect"),
+        ("-info -n 2 ./a", "-info has no effect"),
         ("-envnone ./a", "env -i PROGRAM"),
         ("-host me@[fd00::2]:22 ./a", "ssh://me@[fd00::2]:22"),
     ] {
