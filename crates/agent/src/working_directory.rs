@@ -38,7 +38,11 @@ pub(crate) fn choose(
         return Ok(None);
     }
     let base = words::path(&start.directory);
-    let named = base.join(words::path(&below));
+    // Nothing would put a slash behind it.
+    let named = match &*below {
+        "" => base.clone(),
+        below => base.join(words::path(below)),
+    };
     if !start.directory_optional {
         // The directory of the inputs, which is the job's: it may have what it lacks.
         if !below.is_empty() {
@@ -232,6 +236,17 @@ impl WorkingDirectory {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_launchers_directory_has_its_own_name() {
+        let mut start = template::tests::start(vec![]);
+        start.directory_optional = true;
+        let (works, _) = choose(&mut start, false).unwrap().unwrap();
+        assert_eq!(
+            (&*start.directory, works.directory.as_os_str()),
+            ("/usr", "/usr".as_ref())
+        );
+    }
 
     #[test]
     fn what_is_new_in_the_launchers_directory_is_found() {

@@ -99,10 +99,10 @@ fn number(text: &str) -> Option<u64> {
 
 /// Says what is wrong with an allocation for so many processes.
 pub(crate) fn check(site: &str, count: u32, allocation: &Allocation) -> Result<(), JobError> {
-    for (what, text) in [("queue", &allocation.queue), ("account", &allocation.account)] {
+    for (what, text) in [("a queue", &allocation.queue), ("an account", &allocation.account)] {
         if text.starts_with('-') || text.len() > MAX_TEXT || text.chars().any(|c| c.is_control() || c.is_whitespace()) {
             return Err(JobError::new(format!(
-                "site '{site}': {text:?} cannot be the name of a {what}"
+                "site '{site}': {text:?} cannot be the name of {what}"
             )));
         }
     }

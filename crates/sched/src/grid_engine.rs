@@ -70,6 +70,9 @@ impl Adaptor for GridEngine {
                     "no queue could ever run this: qstat -g c lists the queues, qconf -sq QUEUE their limits"
                 }
                 c if c.contains("queue") => "qconf -sql lists the queues of the site",
+                c if c.contains("unknown resource") => {
+                    "qconf -sc lists the resources of the site; 'exclusive' asks for one of that name"
+                }
                 c if c.contains("project") => "qconf -sprjl lists the projects (accounts) of the site",
                 c if c.contains("parallel environment") => "qconf -spl lists the parallel environments of the site",
                 _ => "",

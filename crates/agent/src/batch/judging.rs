@@ -37,11 +37,22 @@ impl Batch {
         if !distributed {
             reason.push_str(&self.last_words());
         }
-        let hint = match reached || *why == Cause::TimeLimit {
-            true => "raise the limit of the subjob",
-            false => "",
+        let hint = match why {
+            why if reached || *why == Cause::TimeLimit => "raise the limit of the subjob".to_owned(),
+            Cause::Unsaid => self.perhaps_deleted(),
+            _ => String::new(),
         };
         self.refuse(Refusal::new(reason, hint));
+    }
+
+    /// Why a job may be gone of which its scheduler says no more.
+    fn perhaps_deleted(&self) -> String {
+        let deletes = self.id().map(|id| self.adaptor.cancel(id).program);
+        let by = deletes.map_or_else(String::new, |program| format!(" ({program})"));
+        format!(
+            "{} does not say why: somebody may have deleted it{by}",
+            self.adaptor.scheduler()
+        )
     }
 
     /// What the script left in the directory that it may share with us.

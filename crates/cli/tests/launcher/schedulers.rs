@@ -297,6 +297,66 @@ fn strangers_at_the_door_get_nothing_and_a_held_job_runs_when_it_may() {
 }
 
 #[test]
+fn a_job_that_vanishes_from_the_queue_may_have_been_deleted() {
+    let bench = bench("deleted");
+    bench.write("hold", "", 0o644);
+    let child = command(&bench, "run --site home:2,scheduler=slurm true")
+        .spawn()
+        .unwrap();
+    await_file(&bench, "queue/script");
+    bench.write("queue/state", "\n", 0o644);
+    let done = finish(child);
+    assert_eq!(done.code(), Some(1), "{done:?}");
+    let hint = "hint: Slurm does not say why: somebody may have deleted it (scancel)";
+    assert!(
+        done.errors.contains("Slurm job 17 ended") && done.errors.contains(hint),
+        "{done:?}"
+    );
+    assert_over(&bench);
+}
+
+#[test]
+fn what_waits_in_a_queue_has_not_started() {
+    let bench = bench("unstarted");
+    bench.write("hold", "", 0o644);
+    let child = command(&bench, "run --site home:1 --site lab=home:2,scheduler=slurm sleep 60");
+    let child = { child }.spawn().unwrap();
+    await_file(&bench, "queue/script");
+    let said = |line: &str| {
+        let done = finish(command(&bench, line).spawn().unwrap());
+        String::from_utf8_lossy(&done.output).into_owned() + &done.errors
+    };
+    let began = Instant::now();
+    while !said("ps --long").contains("queued") {
+        assert!(began.elapsed() < Duration::from_secs(60), "it is not in the queue");
+    }
+    let shown = said("where");
+    assert!(
+        shown.contains("ranks 1-2: not started: queued: Slurm job 17"),
+        "{shown}"
+    );
+    let json: serde_json::Value = serde_json::from_str(&said("where --json")).unwrap();
+    let unstarted = |rank: usize| json["ranks"][rank]["unstarted"].clone();
+    assert!(
+        unstarted(1).as_str().unwrap().starts_with("queued") && unstarted(0).is_null(),
+        "{json}"
+    );
+    let shown = said("top --once");
+    assert!(shown.contains("whose processes have not begun yet"), "{shown}");
+    bench.await_processes("sleep 60", 1);
+    let job = said("ps").lines().nth(1).unwrap()[..8].to_owned();
+    let refused = said(&format!("signal {job} USR1 --site lab"));
+    assert!(
+        refused.contains("no process has started yet that could get it: 'lab' is queued"),
+        "{refused}"
+    );
+    // The one at home gets it.
+    assert_eq!(said(&format!("signal {job} TERM")), "");
+    finish(child);
+    assert_over(&bench);
+}
+
+#[test]
 fn an_interrupt_takes_a_waiting_job_out_of_the_queue() {
     let bench = bench("waiting");
     bench.write("hold", "", 0o644);

@@ -198,6 +198,12 @@ fn refusals_are_one_clear_sentence() {
             "qconf -sql",
         ),
         (
+            Scheduler::GridEngine,
+            "Unable to run job: unknown resource \"exclusive\".\nExiting.\n",
+            "Grid Engine refused the job: unknown resource \"exclusive\".",
+            "qconf -sc",
+        ),
+        (
             Scheduler::Pbs,
             "qsub: Unknown queue\n",
             "PBS refused the job: Unknown queue",
