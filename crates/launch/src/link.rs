@@ -96,9 +96,9 @@ impl Carrier {
     }
 
     /// What a client has said by itself.
-    pub(crate) fn take_complaints(&self) -> String {
+    pub(crate) fn take_notices(&self) -> String {
         match self {
-            Self::Client(client) => client.take_complaints(),
+            Self::Client(client) => client.take_notices(),
             Self::Neighbour => String::new(),
         }
     }

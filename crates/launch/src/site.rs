@@ -497,7 +497,7 @@ impl Site {
                     },
                     Err(failure) => return Some(failure),
                 }
-                let words = client.take_complaints();
+                let words = client.take_notices();
                 if !words.is_empty() {
                     self.tell(SiteEvent::Notice(words));
                 }

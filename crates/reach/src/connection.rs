@@ -242,6 +242,13 @@ impl Client {
         plain(String::from_utf8_lossy(&std::mem::take(&mut *bytes)).trim_end())
     }
 
+    /// The same without what is of no concern: a server that lets a connection have one session only gets one for each.
+    pub fn take_notices(&self) -> String {
+        let words = self.take_complaints();
+        let lines = words.lines().filter(|line| !is_about_sharing(line));
+        lines.collect::<Vec<_>>().join("\n")
+    }
+
     /// Replaces "the connection was closed" by the reason, in the client's own words.
     pub async fn explain(&mut self, failure: Failure) -> Failure {
         if !failure.is_closed() {
@@ -390,6 +397,11 @@ fn explain_ssh(destination: &str, command: &str, status: Option<ExitStatus>, wor
     .unreached()
 }
 
+/// Whether a client that goes on says that it does so by a connection of its own. It says so by its words only.
+fn is_about_sharing(line: &str) -> bool {
+    line.starts_with("mux_client_request_session: ") || line.ends_with(" already exists, disabling multiplexing")
+}
+
 /// Whether an ssh server closed the connection before it had asked who comes. The client says so by its words only.
 fn turned_away(words: &str) -> bool {
     let last = words.lines().last().unwrap_or_default();
@@ -435,6 +447,17 @@ fn hint_for(words: &str, destination: &str) -> String {
 mod tests {
     use super::*;
     use std::os::unix::process::ExitStatusExt;
+
+    #[test]
+    fn that_a_connection_is_not_shared_is_no_news() {
+        for line in [
+            "mux_client_request_session: session request failed: Session open refused by peer",
+            "ControlSocket /tmp/isthmus-0-ab/0 already exists, disabling multiplexing",
+        ] {
+            assert!(is_about_sharing(line), "{line}");
+        }
+        assert!(!is_about_sharing("Warning: the disk is full"));
+    }
 
     #[test]
     fn the_words_of_ssh_are_told_with_a_hint() {

@@ -6,6 +6,7 @@ use crate::failure::Failure;
 use crate::remote::{Remote, block};
 use crate::service::Service;
 use crate::staging;
+use isthmus_job::Contact;
 use isthmus_wire::codec::Deframer;
 use isthmus_wire::relay::{Begin, Said};
 use std::future::Future;
@@ -30,7 +31,7 @@ impl Remote<'_> {
         limit: Option<Duration>,
         hear: &mut dyn FnMut(Said) -> io::Result<()>,
     ) -> Result<u8, Failure> {
-        block(within(limit, async {
+        block(within(limit, self.contact, async {
             let gate = self.access.sharing.gate(self.contact).await;
             let reached = Connection::reach(self.access, self.contact, &Verb::Relay, self.setup, || {}, |_| {}).await;
             drop(gate);
@@ -55,7 +56,7 @@ impl Remote<'_> {
     /// # Errors
     /// Why it is not.
     pub fn reach(&self, limit: Duration) -> Result<(), Failure> {
-        block(within(Some(limit), async {
+        block(within(Some(limit), self.contact, async {
             let service = Service::open(self.access, self.contact, self.setup).await?;
             service.leave().await;
             Ok(())
@@ -82,13 +83,26 @@ pub fn program_here(program: &str, directory: &Path) -> Result<PathBuf, Failure>
     staging::find_file(program, directory)
 }
 
-async fn within<T>(limit: Option<Duration>, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+async fn within<T>(
+    limit: Option<Duration>,
+    contact: &Contact,
+    work: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
     let Some(limit) = limit else { return work.await };
-    let late = || {
-        let problem = format!("it did not answer within {} s", limit.as_secs());
-        Failure::new(problem, "try it with ssh by hand").unreached()
-    };
-    tokio::time::timeout(limit, work).await.unwrap_or_else(|_| Err(late()))
+    let answered = tokio::time::timeout(limit, work).await;
+    answered.unwrap_or_else(|_| Err(late(limit, contact)))
+}
+
+/// Nothing has come of it for so long.
+fn late(limit: Duration, contact: &Contact) -> Failure {
+    let problem = format!(
+        "it did not answer within {} s, and is not waited for any longer",
+        limit.as_secs()
+    );
+    let hint = format!(
+        "check that this ends by itself: ssh {contact} true; login scripts that start another shell or wait for something are a common cause"
+    );
+    Failure::new(problem, hint).unreached()
 }
 
 async fn talk(
@@ -129,4 +143,27 @@ async fn talk(
 /// The client ends by itself once both directions are closed; one that hangs is not waited for.
 async fn settle(mut client: Client) {
     let _ = tokio::time::timeout(Duration::from_secs(5), client.wait()).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_silent_site_is_told_of_with_what_to_try() {
+        let silent = async {
+            std::future::pending::<()>().await;
+            Ok(())
+        };
+        let limit = Duration::from_millis(5);
+        let told = block(within(Some(limit), &Contact::Ssh("me@lab".to_owned()), silent)).unwrap_err();
+        assert!(
+            told.is_unreached() && told.problem.contains("did not answer within 0 s"),
+            "{told:?}"
+        );
+        assert!(
+            told.hint.contains("ssh me@lab true") && told.hint.contains("login scripts"),
+            "{told:?}"
+        );
+    }
 }
