@@ -206,11 +206,14 @@ impl View<'_> {
     /// For a screen so many columns wide; where there are few, what is least needed is left out.
     fn text(&self, columns: usize) -> String {
         let (classes, all) = (columns >= CLASSES_FROM, columns >= ALL_FROM);
-        let mut text = format!(
-            "job {}, {:.0} s after its processes began",
-            self.job,
-            self.now.age as f64 / 1000.0
-        );
+        let mut text = match self.now.age {
+            0 => format!("job {}, whose processes have not begun yet", self.job),
+            age => format!(
+                "job {}, {:.0} s after its processes began",
+                self.job,
+                age as f64 / 1000.0
+            ),
+        };
         text.push_str(match classes {
             true => "\nNOW and IN ALL: on the wire; latency, normal, bulk: messages of each class, before compression",
             false => "\nNOW and IN ALL: on the wire",

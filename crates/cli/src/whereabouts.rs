@@ -133,7 +133,7 @@ fn json(job: &str, all: &Whereabouts) -> Value {
         });
         json!({
             "rank": p.rank, "site": p.site, "program": p.program, "pid": p.pid, "stopped": p.stopped, "swapped_bytes": p.swapped,
-            "unheard_seconds": p.unheard,
+            "unheard_seconds": p.unheard, "unstarted": (!p.unstarted.is_empty()).then_some(&p.unstarted),
             "ended": p.ended, "lost": (!p.lost.is_empty()).then_some(&p.lost), "waiting": waiting,
         })
     });

@@ -43,7 +43,7 @@ impl WorldPart {
             .ok_or_else(|| wrong("it does not say how many parts there are"))?;
         let number = |text: &str| text.parse::<u32>().ok().filter(|n| *n > 0);
         let (Some(part), Some(of)) = (number(part), number(of)) else {
-            return Err(wrong("parts are numbers from 1"));
+            return Err(wrong(&format!("parts are numbers from 1 to {MAX_PARTS}")));
         };
         if part > of {
             return Err(wrong(&format!("there is no part {part} of {of}")));
@@ -127,7 +127,10 @@ impl Gathering {
             ));
         }
         if come.of != 0 && come.of != *of {
-            return Err(format!("the world '{world}' has {of} parts, not {}", come.of));
+            return Err(format!(
+                "the world '{world}' has {of} parts, not {}: write --world {world}=PARTof{of}",
+                come.of
+            ));
         }
         let part = match come.part {
             0 => (1..=*of).find(|part| !self.parts.contains_key(part)),
@@ -138,8 +141,12 @@ impl Gathering {
             return Err(format!("the world '{world}' has {of} parts: there is no part {part}"));
         }
         if let Some(there) = self.parts.get(&part) {
+            let then = match self.missing().as_slice() {
+                [] => "no part is missing".to_owned(),
+                missing => format!("it waits for {}", parts(missing)),
+            };
             return Err(format!(
-                "part {part} of the world '{world}' is there already: it was started on {}",
+                "part {part} of the world '{world}' is there already: it was started on {}; {then}",
                 there.host
             ));
         }

@@ -74,7 +74,7 @@ pub(crate) async fn run(
         }
     };
     let interrupts = sender.clone();
-    gathered.hear_interrupts(move |signal| drop(interrupts.send(Event::Interrupt(signal))));
+    gathered.hear_interrupts(move |part, signal| drop(interrupts.send(Event::PartInterrupt { part, signal })));
     let mut coordinator = Coordinator::new(job, options, session, gathered, prepared, sender);
     match coordinator.shared.options.held.clone() {
         Some(held) => coordinator.take_up(&held),
@@ -223,7 +223,7 @@ impl Coordinator {
             Event::PrintFailed => {
                 // Each further piece of output fails too; only the first is news.
                 if !std::mem::replace(&mut self.unread, true) {
-                    self.machine.handle_interrupt(SIGPIPE, now);
+                    people::interrupt(self, SIGPIPE, now);
                 }
             }
             Event::FileFailed(why) => {
@@ -238,7 +238,8 @@ impl Coordinator {
             Event::Marked | Event::Fetching { .. } => {}
             Event::Input { source, bytes } => self.pass_input(source, bytes),
             Event::InputFailed(why) => self.printer.notice(input::cut_short(&why)),
-            Event::Interrupt(signal) => self.machine.handle_interrupt(signal, now),
+            Event::Interrupt(signal) => people::interrupt(self, signal, now),
+            Event::PartInterrupt { part, signal } => self.machine.handle_interrupt(&part, signal, now),
             Event::Forward(signal) => self.forward(signal),
             Event::HangUp => self.hang_up(),
             Event::Asking(turn) => self.let_ask(turn),

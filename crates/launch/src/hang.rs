@@ -106,6 +106,7 @@ fn doing(process: &Process) -> String {
         return match (process.ended, process.stopped) {
             (true, _) if !process.lost.is_empty() => format!("lost: {}", process.lost),
             (true, _) => "ended".to_owned(),
+            _ if !process.unstarted.is_empty() => format!("not started: {}", process.unstarted),
             _ if process.unheard > 0 => format!("not heard: nothing has come from its site for {} s", process.unheard),
             (_, true) => "stopped by a signal".to_owned(),
             _ => "not waiting inside MPI: computing, or polling".to_owned(),

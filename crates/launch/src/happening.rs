@@ -29,6 +29,8 @@ pub(crate) enum Event {
     Fetching { site: usize, how: String },
     /// The user (or the system) asks for the end.
     Interrupt(u32),
+    /// The same of whoever started another part: which one, and on which machine.
+    PartInterrupt { part: String, signal: u32 },
     /// A signal that is for the processes.
     Forward(u32),
     /// The terminal is gone.

@@ -163,6 +163,7 @@ impl Waits {
                 ended: one.ended,
                 lost: one.lost.to_string(),
                 unheard,
+                unstarted: String::new(),
                 waiting,
             }
         };

@@ -477,6 +477,7 @@ mod tests {
                     rank: 3,
                     program: "ocean".into(),
                     unheard: 12,
+                    unstarted: "queued".into(),
                     waiting: Some(crate::waiting::Waiting::default()),
                     ..Process::default()
                 }],

@@ -179,6 +179,8 @@ pub struct Process {
     pub lost: String,
     /// Seconds for which nothing has been heard of its site; 0: it is heard.
     pub unheard: u32,
+    /// Where its subjob stands that has not started it; empty: it has. At most [`LONGEST_REASON`] bytes.
+    pub unstarted: String,
     /// What it waits for, if nothing has happened for a second.
     pub waiting: Option<Waiting>,
 }
@@ -188,7 +190,7 @@ impl Process {
     pub fn write(&self, w: &mut Writer) {
         w.u32(self.rank).text(&self.site).text(&self.program).u32(self.pid);
         w.u8(self.stopped.into()).u64(self.swapped).u8(self.ended.into());
-        w.text(&self.lost).u32(self.unheard);
+        w.text(&self.lost).u32(self.unheard).text(&self.unstarted);
         w.u8(self.waiting.is_some().into());
         if let Some(waiting) = &self.waiting {
             waiting.write(w);
@@ -207,6 +209,7 @@ impl Process {
             ended: r.u8("ended")? != 0,
             lost: short(r, "lost", LONGEST_REASON)?,
             unheard: r.u32("unheard")?,
+            unstarted: short(r, "unstarted", LONGEST_REASON)?,
             waiting: match r.u8("waits")? {
                 0 => None,
                 _ => Some(Waiting::read(r)?),

@@ -111,7 +111,11 @@ fn a_part_that_ends_wrongly_or_is_interrupted_ends_all() {
             let parts: Vec<Child> = order.map(|which| part(&bench, which, "-n 2", "hang")).into();
             bench.await_processes("fake_process hang", 6);
             signal(parts[interrupted].id(), "INT");
-            check_all(parts, 130, "");
+            // Everybody reads which part it was.
+            let words = format!("part {} on ", &order[interrupted][..1]);
+            for done in check_all(parts, 130, " was interrupted") {
+                assert!(done.errors.contains(&words), "{done:?}");
+            }
         }
     }
     bench.assert_clean();
@@ -147,11 +151,15 @@ fn a_part_may_leave_before_the_world_is_complete() {
     let again = finish(part(&bench, "2of3", "-n 1", "finish"));
     assert_eq!(again.code(), Some(1), "{again:?}");
     assert!(
-        again.errors.contains("part 2 of the world 'ocean' is there already"),
+        again.errors.contains("part 2 of the world 'ocean' is there already")
+            && again.errors.contains("it waits for part 3"),
         "{again:?}"
     );
     let other = finish(part(&bench, "2of4", "-n 1", "finish"));
-    assert!(other.errors.contains("has 3 parts, not 4"), "{other:?}");
+    assert!(
+        other.errors.contains("has 3 parts, not 4: write --world ocean=PARTof3"),
+        "{other:?}"
+    );
     signal(second.id(), "INT");
     assert_eq!(finish(second).code(), Some(130));
     await_words(&mut first, "has left; waiting for parts 2 and 3");

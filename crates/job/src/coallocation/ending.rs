@@ -9,8 +9,9 @@ const SIGPIPE: u32 = 13;
 const SIGTERM: u32 = 15;
 
 impl Coallocation {
-    /// The user asked for the end: the first time orderly, then at once.
-    pub fn handle_interrupt(&mut self, signal: u32, now: Duration) {
+    /// The user asked for the end: the first time orderly, then at once. `by`: which of several who have started it;
+    /// empty: there is one.
+    pub fn handle_interrupt(&mut self, by: &str, signal: u32, now: Duration) {
         self.interrupts += 1;
         let status = 128 + signal as i32;
         if self.interrupts > 1 {
@@ -22,7 +23,7 @@ impl Coallocation {
         }
         self.verdict = Some(Verdict {
             status,
-            problem: Some(interruption(signal).to_owned()),
+            problem: Some(interruption(by, signal)),
             hint: String::new(),
             late: false,
         });

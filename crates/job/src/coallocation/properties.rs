@@ -132,7 +132,7 @@ impl Trial {
                 let answers = [Answer::Drop, Answer::Substitute(place), Answer::Retry, Answer::Abort];
                 let _ = m.answer(at(*s), answers[*a].clone(), now);
             }
-            Happens::Interrupted => m.handle_interrupt(2, now),
+            Happens::Interrupted => m.handle_interrupt("", 2, now),
             Happens::Added(count) => {
                 let names = (self.sites..)
                     .take(*count)

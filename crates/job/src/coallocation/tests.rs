@@ -212,7 +212,7 @@ fn what_a_process_has_done_it_does_not_do_again() {
 #[test]
 fn one_interrupt_is_orderly_and_two_are_not() {
     let mut m = machine(&[1]);
-    m.handle_interrupt(2, T0);
+    m.handle_interrupt("", 2, T0);
     assert_eq!(m.poll_action(), Some(Action::Signal(2)));
     assert_eq!(m.poll_action(), None);
     // Who does not mind it gets SIGTERM, and is killed then.
@@ -224,9 +224,9 @@ fn one_interrupt_is_orderly_and_two_are_not() {
         (Some(Action::Leave), Some(2 * GRACE + LEAVE))
     );
     let mut m = machine(&[1]);
-    m.handle_interrupt(13, T0);
+    m.handle_interrupt("", 13, T0);
     assert_eq!(m.poll_action(), Some(Action::Signal(15)));
-    m.handle_interrupt(2, T0);
+    m.handle_interrupt("", 2, T0);
     assert_eq!(m.poll_action(), Some(Action::Leave));
     assert_eq!((m.verdict().status, m.deadline()), (130, Some(LEAVE_AT_ONCE)));
 }

@@ -39,12 +39,18 @@ pub(super) fn list_of_sites<'a>(names: impl Iterator<Item = &'a str>) -> String 
     }
 }
 
-pub(super) fn interruption(signal: u32) -> &'static str {
-    match signal {
+/// How a job was ended; `by`: by the user of which part, where there are several.
+pub(super) fn interruption(by: &str, signal: u32) -> String {
+    let what = match signal {
         1 => "the terminal was closed (SIGHUP)",
         13 => "the reader of the output has closed it",
         15 => "interrupted (SIGTERM)",
         _ => "interrupted",
+    };
+    match (by, signal) {
+        ("", _) => what.to_owned(),
+        (by, 1 | 13) => format!("{by}: {what}"),
+        (by, _) => format!("{by} was {what}"),
     }
 }
 

@@ -131,7 +131,7 @@ impl Coordinator {
                     quiet.reset_after(Duration::from_secs(3600));
                 }
                 Some(event) = events.recv() => match event {
-                    Event::Interrupt(_) | Event::PrintFailed => break,
+                    Event::Interrupt(_) | Event::PartInterrupt { .. } | Event::PrintFailed => break,
                     Event::Fetching { site, how } => {
                         self.board.say(site, how);
                         self.tell_states();
@@ -165,7 +165,9 @@ impl Coordinator {
         loop {
             match events.recv().await {
                 Some(event @ Event::FileFailed(_)) => self.handle(event),
-                Some(Event::Interrupt(_) | Event::PrintFailed | Event::Marked) | None => break,
+                Some(Event::Interrupt(_) | Event::PartInterrupt { .. } | Event::PrintFailed | Event::Marked) | None => {
+                    break;
+                }
                 Some(_) => {}
             }
         }
@@ -194,7 +196,7 @@ impl Coordinator {
         loop {
             tokio::select! {
                 () = self.printer.finished() => break,
-                Some(event) = events.recv() => if let Event::Interrupt(_) | Event::PrintFailed = event { break },
+                Some(event) = events.recv() => if let Event::Interrupt(_) | Event::PartInterrupt { .. } | Event::PrintFailed = event { break },
             }
         }
         let problem = verdict.problem.as_deref();

@@ -59,7 +59,7 @@ pub(super) fn lose(job: &mut Coordinator, site: usize, indices: &[u32], whole: b
 }
 
 /// As much of a text as fits into so many bytes.
-fn shortened(text: &str, most: usize) -> &str {
+pub(super) fn shortened(text: &str, most: usize) -> &str {
     let end = (0..=most.min(text.len())).rev().find(|&at| text.is_char_boundary(at));
     &text[..end.unwrap_or(0)]
 }

@@ -2,6 +2,7 @@
 //! What people and other commands want of a running job.
 
 use super::board::standing;
+use super::losing::shortened;
 use super::{Coordinator, TICK, spawning};
 use crate::console::Print;
 use crate::events::JobEvent;
@@ -9,11 +10,12 @@ use crate::hang;
 use crate::question;
 use crate::session::Session;
 use isthmus_job::Substitute;
-use isthmus_job::coallocation::{Answer, has_begun};
+use isthmus_job::coallocation::{Answer, State, has_begun};
 use isthmus_reach::asking::Turn;
 use isthmus_wire::control::{Edit, Passed, Reply, Request, Whereabouts};
 use isthmus_wire::grid::ToAgent;
 use isthmus_wire::joined::Joined;
+use isthmus_wire::waiting::LONGEST_REASON;
 use std::time::Duration;
 
 /// Processes that nobody can help any more are given so much time, for messages that are on their way.
@@ -117,7 +119,7 @@ impl Coordinator {
                 Err(why) => Reply::Refused(why),
             },
             Request::End => {
-                self.machine.handle_interrupt(15, now);
+                interrupt(self, 15, now);
                 Reply::Done
             }
             Request::Edit { site, edit } => match self.edit(&site, edit, now) {
@@ -162,18 +164,38 @@ impl Coordinator {
     }
 }
 
+/// The user here wants the end. Those of other parts read that it was here.
+pub(super) fn interrupt(job: &mut Coordinator, signal: u32, now: Duration) {
+    let here = job.shared.gathered.here();
+    job.machine.handle_interrupt(here, signal, now);
+}
+
 /// Sends a signal to the processes of a subjob with this name, or to all.
 fn signal(job: &Coordinator, number: u32, name: &str) -> Result<(), String> {
     if !(1..=64).contains(&number) {
         return Err(format!("there is no signal {number}"));
     }
     let all = job.subjobs.iter().enumerate();
-    let some = all.filter(|(site, subjob)| !job.machine.subjobs().is_retired(*site) && subjob.site == name);
-    let some: Vec<usize> = some.map(|(site, _)| site).collect();
+    let meant = all
+        .filter(|(site, subjob)| !job.machine.subjobs().is_retired(*site) && (name.is_empty() || subjob.site == name));
+    let meant: Vec<usize> = meant.map(|(site, _)| site).collect();
+    if meant.is_empty() && !name.is_empty() {
+        return Err(format!("the job has no subjob '{name}' (isthmus ps --long)"));
+    }
+    // What waits in a queue, say, has no process that would get it.
+    let unstarted = unstarted(job);
+    if let Some(&first) = meant
+        .first()
+        .filter(|_| meant.iter().all(|site| !unstarted[*site].is_empty()))
+    {
+        let (site, state) = (&job.subjobs[first].site, &unstarted[first]);
+        return Err(format!(
+            "no process has started yet that could get it: '{site}' is {state}"
+        ));
+    }
     match name {
         "" => job.connections.send_all(&ToAgent::Signal(number)),
-        _ if some.is_empty() => return Err(format!("the job has no subjob '{name}' (isthmus ps --long)")),
-        _ => job.connections.send_some(&some, &ToAgent::Signal(number)),
+        _ => job.connections.send_some(&meant, &ToAgent::Signal(number)),
     }
     Ok(())
 }
@@ -202,6 +224,20 @@ fn connected(job: &Coordinator) -> Vec<Joined> {
     job.joined.shown(rank, |world| !job.agreements.knows(world))
 }
 
+/// By subjob: where one stands that has not started its processes yet; empty: it has.
+fn unstarted(coordinator: &Coordinator) -> Vec<String> {
+    let standings = coordinator.board.progress(coordinator.machine.subjobs());
+    let words = standings.into_iter().map(|stands| {
+        let is_early = matches!(stands.state, State::Connecting | State::Staging) || stands.word == "queued";
+        match &*stands.told() {
+            _ if !is_early => String::new(),
+            "" => stands.word,
+            told => shortened(&format!("{}: {told}", stands.word), LONGEST_REASON).to_owned(),
+        }
+    });
+    words.collect()
+}
+
 /// What all processes wait for, and which of them are not heard. Of parts that were added and have ended, or never
 /// began, there is nothing to say but who was lost.
 fn whereabouts(coordinator: &Coordinator) -> Whereabouts {
@@ -211,6 +247,12 @@ fn whereabouts(coordinator: &Coordinator) -> Whereabouts {
         .collect();
     let waits = &coordinator.waits;
     let mut told = waits.tell(&coordinator.subjobs, coordinator.tally.cuts(), &unheard);
+    let counts = coordinator.subjobs.iter().map(|subjob| subjob.count as usize);
+    let unstarted = unstarted(coordinator).into_iter().zip(counts);
+    let unstarted = unstarted.flat_map(|(words, count)| std::iter::repeat_n(words, count));
+    for (process, words) in told.processes.iter_mut().zip(unstarted) {
+        process.unstarted = words;
+    }
     let subjobs = coordinator.subjobs.iter().enumerate();
     let mut is_there = subjobs.flat_map(|(site, subjob)| {
         let is_retired = coordinator.machine.subjobs().is_retired(site);

@@ -338,7 +338,11 @@ impl Joined {
                 Ok(None) => {}
                 Err(notice) => self.printer.notice(notice),
             },
-            Event::Marked | Event::Fetching { .. } | Event::Asking(_) | Event::Typed(_) => {}
+            Event::Marked
+            | Event::Fetching { .. }
+            | Event::Asking(_)
+            | Event::Typed(_)
+            | Event::PartInterrupt { .. } => {}
         }
     }
 

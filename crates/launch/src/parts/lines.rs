@@ -108,7 +108,9 @@ type Ends = (mpsc::Sender<Vec<u8>>, JoinHandle<()>);
 pub(crate) struct Gathered {
     lines: Mutex<HashMap<usize, Line>>,
     parts: Mutex<Vec<Ends>>,
-    interrupts: Mutex<Vec<mpsc::UnboundedReceiver<u32>>>,
+    interrupts: Mutex<Vec<(String, mpsc::UnboundedReceiver<u32>)>>,
+    /// This part, as the others know it.
+    here: String,
     /// What they come through.
     #[expect(dead_code, reason = "it is kept open")]
     held: Option<Held>,
@@ -117,7 +119,12 @@ pub(crate) struct Gathered {
 impl Gathered {
     /// All parts of a world, at these places in the job; `host`: where each was started.
     pub(crate) fn new(parts: BTreeMap<u32, Part>, places: &[PartSubjob], host: impl Fn(u32) -> String) -> Self {
-        let gathered = Self::default();
+        let here = (1..).find(|number| !parts.contains_key(number)).unwrap_or_default();
+        let called = |number: u32| format!("part {number} on {}", host(number));
+        let gathered = Self {
+            here: called(here),
+            ..Self::default()
+        };
         for (number, part) in parts {
             let own = places.iter().filter(|place| place.part == number);
             for (place, said) in own.zip(part.said) {
@@ -132,7 +139,7 @@ impl Gathered {
                 lock(&gathered.lines).insert(place.number, line);
             }
             lock(&gathered.parts).push((part.out, part.reading));
-            lock(&gathered.interrupts).push(part.interrupts);
+            lock(&gathered.interrupts).push((called(number), part.interrupts));
         }
         gathered
     }
@@ -147,13 +154,18 @@ impl Gathered {
         lock(&self.parts).is_empty()
     }
 
-    /// Users of other parts may want the end: `interrupt` hears by which signal.
-    pub(crate) fn hear_interrupts(&self, interrupt: impl Fn(u32) + Clone + Send + 'static) {
-        for mut part in std::mem::take(&mut *lock(&self.interrupts)) {
+    /// This part, as users of the others read it; empty: there are no others.
+    pub(crate) fn here(&self) -> &str {
+        &self.here
+    }
+
+    /// Users of other parts may want the end: `interrupt` hears of which, and by which signal.
+    pub(crate) fn hear_interrupts(&self, interrupt: impl Fn(String, u32) + Clone + Send + 'static) {
+        for (part, mut signals) in std::mem::take(&mut *lock(&self.interrupts)) {
             let interrupt = interrupt.clone();
             tokio::spawn(async move {
-                while let Some(signal) = part.recv().await {
-                    interrupt(signal);
+                while let Some(signal) = signals.recv().await {
+                    interrupt(part.clone(), signal);
                 }
             });
         }
