@@ -21,7 +21,7 @@ use crate::groups::strays::Strays;
 use crate::machine::{Machine, Port};
 use crate::machines::Machines;
 use crate::mismatch::Host;
-use crate::mismatch::asking::{answer_over, give_up, messages_of};
+use crate::mismatch::asking::{answer_over, give_up, knock, messages_of};
 use crate::p2p::Core;
 use crate::p2p::Inbound;
 use crate::p2p::State;
@@ -34,6 +34,7 @@ use crate::p2p::receive::{start_receive, waiting_of};
 use crate::p2p::revoke::end_messages;
 use crate::p2p::send::{flush, start_data};
 use crate::p2p::state::represent;
+use crate::p2p::waits::next_to_knock_at;
 use crate::partitioned::Partitioned;
 use crate::plans::{Hands, Plans};
 use crate::vendor::Vendor;
@@ -295,12 +296,16 @@ impl Engine {
     }
 
     /// Nothing has come for a while: those for whom collective operations in messages wait are asked, once, whether
-    /// they are in the same. What differs ends with [`EngineError::Disagreement`].
+    /// they are in the same. What differs ends with [`EngineError::Disagreement`]. Processes of other jobs whose
+    /// messages are waited for are reached, so that their loss is noticed.
     #[cold]
     pub fn ask_others(&mut self) {
         for (peer, header) in self.plans.questions(&self.core.state) {
             self.core.state.agreement_mut().asks(peer);
             control(&mut self.core, peer, header);
+        }
+        for peer in next_to_knock_at(&mut self.core.state) {
+            control(&mut self.core, peer, knock());
         }
         look_at_amounts(&mut self.groups, &mut self.core);
         self.work();

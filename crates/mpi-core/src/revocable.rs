@@ -182,8 +182,8 @@ impl Revocable {
         self.find(context).is_some_and(|comm| comm.is_revoked())
     }
 
-    /// A word comes: whose it is. Nobody's is kept for one that is made later, with the same look: another thread may make
-    /// it at this moment.
+    /// A word comes: whose it is. Nobody's is kept for one that is made later, with the same look: another thread may
+    /// make it at this moment.
     fn heard(&self, word: Word) -> Option<Arc<dyn Revoked>> {
         let mut known = self.known();
         let found = known.all.get(&word.context).and_then(|(_, weak)| weak.upgrade());

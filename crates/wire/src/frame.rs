@@ -88,8 +88,9 @@ pub mod protocol {
     pub const FILES: u8 = 1;
     /// A member of a communicator that waits in a collective operation asks another one whether it is in the same, and
     /// is answered. `context` is the communicator's, the lower half of `token` the number of the operation, the upper
-    /// half what is said (0: asks, 1: it is another one, 2: it has given up, 3: it is over), `tag` stands for the
-    /// operation's name. Who has given up says which rank (`source`) has called which other one. No payload.
+    /// half what is said (0: asks, 1: it is another one, 2: it has given up, 3: it is over, 4: nothing, only to make
+    /// a connection), `tag` stands for the operation's name. Who has given up says which rank (`source`) has called
+    /// which other one. No payload.
     pub const AGREEMENT: u8 = 2;
     /// One-sided communication: see [`rma`](crate::rma).
     pub const RMA: u8 = 3;

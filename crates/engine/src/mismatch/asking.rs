@@ -17,6 +17,8 @@ const ASKS: u32 = 0;
 const OTHER: u32 = 1;
 const GAVE_UP: u32 = 2;
 const OVER: u32 = 3;
+/// It says nothing: there is a connection now, that is all ([`knocking`](crate::p2p::knocking)).
+const KNOCKS: u32 = 4;
 /// Of an odd one, in place of the name of an operation: it has given up, that is all.
 const NOTHING: i32 = 0;
 /// In place of a rank: this process itself has found that it cannot go on.
@@ -60,6 +62,15 @@ pub(crate) fn question(host: &impl Host, which: Which, operation: Operation) -> 
     plain(which, ASKS, code(host.tools().name(operation)), amount)
 }
 
+/// What says nothing and needs no answer.
+pub(crate) fn knock() -> Header {
+    let which = Which {
+        context: Context::new(0, 0),
+        sequence: 0,
+    };
+    plain(which, KNOCKS, NOTHING, Amount::default())
+}
+
 /// A frame of this protocol.
 #[cold]
 pub(crate) fn heard(host: &mut impl Host, peer: Peer, world: u32, header: &Header) {
@@ -76,6 +87,7 @@ pub(crate) fn heard(host: &mut impl Host, peer: Peer, world: u32, header: &Heade
     };
     let why = match says & 0xff {
         ASKS => return compare(host, question),
+        KNOCKS => return,
         OTHER => Why::Other(header.tag),
         GAVE_UP => Why::GaveUp(Odd::new(header.source, header.tag).with(question.amount != Amount::default())),
         OVER => Why::Over {

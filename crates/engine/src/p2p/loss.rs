@@ -205,6 +205,7 @@ pub(crate) fn forget_losses(state: &mut State, peers: &[Peer]) {
 /// Nobody has anything to do with these lost peers any more, and nothing is kept of them.
 pub(crate) fn forget(state: &mut State, peers: &[Peer]) {
     forget_losses(state, peers);
+    state.knocking.forget(peers);
     let known = state.peers.len();
     let peers = peers.iter().filter(|peer| peer.index() < known);
     peers.for_each(|&peer| state.peers.leave(peer));

@@ -9,6 +9,7 @@ pub(crate) mod cancel;
 pub(crate) mod conversion;
 pub(crate) mod direct;
 pub(crate) mod itself;
+pub(crate) mod knocking;
 pub(crate) mod long;
 pub(crate) mod loss;
 pub(crate) mod message;
@@ -47,6 +48,7 @@ use crate::base::requests::{Owned, Requests};
 use crate::base::work::Work;
 use crate::mismatch::Agreement;
 use crate::p2p::direct::Expected;
+use crate::p2p::knocking::Knocking;
 use crate::p2p::message::Content;
 use crate::p2p::parts::{Arrivals, Ready};
 use crate::p2p::unanswered::Unanswered;
@@ -107,6 +109,7 @@ pub struct State {
     tuning: Arc<Tuning>,
     /// Which way long messages of a peer take that could take either.
     ways: FxHashMap<Peer, Box<Ways>>,
+    knocking: Knocking,
     /// Most messages that have waited at once.
     unexpected_peak: usize,
 }

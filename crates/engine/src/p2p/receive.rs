@@ -258,7 +258,8 @@ pub(crate) fn is_hopeless(state: &State, channel: &Channel, from: Option<u32>) -
 }
 
 /// Why no such message can come any more, if that is so.
-fn hopeless(core: &Core, channel: &Channel, from: Option<u32>) -> Option<EngineError> {
+fn hopeless(core: &mut Core, channel: &Channel, from: Option<u32>) -> Option<EngineError> {
+    core.state.knocking.note_probe(&channel.members, from);
     if core.state.reasons.is_empty() {
         return None;
     }

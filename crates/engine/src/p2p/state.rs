@@ -21,6 +21,7 @@ use crate::mismatch::{Agreement, Host};
 use crate::p2p::Message;
 use crate::p2p::conversion::{Origin, convert, prepare};
 use crate::p2p::direct::Expected;
+use crate::p2p::knocking::Knocking;
 use crate::p2p::message::{Content, is_synchronous};
 use crate::p2p::queue::chunk;
 use crate::p2p::{AskedBack, ReceiveStage, State, Task};
@@ -60,6 +61,7 @@ impl State {
             foreign: false,
             tuning: Default::default(),
             ways: Default::default(),
+            knocking: Knocking::default(),
             unexpected_peak: 0,
         }
     }

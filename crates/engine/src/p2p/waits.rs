@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a process waits for, as people ask when a program hangs.
 
-use isthmus_transport::Peer;
+use isthmus_transport::{Job, Peer, Process};
 use isthmus_wire::waiting::{ANY_TAG, ANYBODY, Item, Kind, MOST_ITEMS, MOST_MEMBERS};
 
 use crate::Members;
 use crate::base::requests::{NONE, Owner, Slot};
+use crate::p2p::knocking::Source;
 use crate::p2p::{ReceiveStage, SendStage, State, Task};
+
+/// At so many of those that any could send what a process waits for it knocks.
+const KNOCKS: usize = 64;
 
 /// Messages of collective operations have odd contexts, those that construct communicators the upper bit.
 fn is_the_programs(context: u32) -> bool {
@@ -52,6 +56,44 @@ pub(crate) fn waits(state: &State, of_machine: impl Fn(Owner, u32) -> Option<Ite
     all.sort_by_key(|item| (item.kind == Kind::Unexpected, item.kind, item.peer, item.tag));
     all.truncate(MOST_ITEMS);
     (all, more.try_into().unwrap_or(u32::MAX))
+}
+
+/// Processes of other jobs whose messages this process waits for and at which it has not knocked yet; of those that any
+/// of many could send, some.
+#[cold]
+pub(crate) fn next_to_knock_at(state: &mut State) -> Vec<Peer> {
+    let mut sources: Vec<Source> = state.knocking.take_probed().into_iter().collect();
+    for (_, &index) in state.matcher.posted() {
+        match state.requests.slot(index).task() {
+            Task::Plain(task) => sources.push(Source::One(task.peer)),
+            Task::Receive(task) => sources.push(match &task.members {
+                Some(members) if task.peer == Peer::NONE => Source::Any(members.clone()),
+                _ => Source::One(task.peer),
+            }),
+            _ => {}
+        }
+    }
+    let mut found = Vec::new();
+    for source in sources {
+        match source {
+            Source::One(peer) if is_abroad(state, peer) => found.push(peer),
+            Source::One(_) => {}
+            Source::Any(members) => {
+                // Each process begins with another one.
+                let (first, count) = (state.me.number(), members.count());
+                let all = (0..count).map(|at| members.peer((first % count + at) % count));
+                found.extend(all.filter(|&peer| is_abroad(state, peer)).take(KNOCKS));
+            }
+        }
+    }
+    found.retain(|&peer| state.knocking.begins(peer));
+    found
+}
+
+/// Whether the launcher of this process does not tell it of this one's loss.
+fn is_abroad(state: &State, peer: Peer) -> bool {
+    let is_known = peer != Peer::NONE && !state.is_own(peer) && !state.is_lost(peer);
+    is_known && !matches!(state.processes.process(peer), Some(Process { job: Job::OWN, .. }))
 }
 
 /// Who is to send to a posted receive.
