@@ -54,14 +54,18 @@ wait $job || fail "the acceptor after strangers: $(cat other.server)"
 # 300 at once whose secret is nearly right, of one process and of several: each is refused within 5 s, and meanwhile who knows the name comes in.
 for crowd in "./connect crowd port 300" "isthmus run -n 10 ./connect crowd port 30"; do
     rm -f port
-    timeout 100 isthmus run -n 1 ./connect server port 3 >crowd.server 2>&1 </dev/null &
+    timeout 100 isthmus run -n 1 ./connect server port 5 >crowd.server 2>&1 </dev/null &
     job=$!
     timeout 100 $crowd >crowd.out 2>&1 </dev/null &
     strangers=$!
     until grep -q begins crowd.out; do kill -0 $strangers 2>/dev/null || break; sleep 0.1; done
-    timeout 100 isthmus run -n 2 ./connect client port 3 >crowd.client 2>&1 </dev/null || fail "among a crowd: $(cat crowd.client crowd.server)"
-    wait $job || fail "the acceptor of a crowd: $(cat crowd.server)"
+    timeout 100 isthmus run -n 2 ./connect client port 4 >crowd.client 2>&1 </dev/null &
+    client=$!
     wait $strangers || fail "the crowd: $(cat crowd.out)"
+    # The acceptor is there until the last of them has come, and its clients stay connected with it.
+    timeout 100 isthmus run -n 1 ./connect client port 1 >last.client 2>&1 </dev/null || fail "after a crowd: $(cat last.client crowd.server)"
+    wait $client || fail "among a crowd: $(cat crowd.client crowd.server)"
+    wait $job || fail "the acceptor of a crowd: $(cat crowd.server)"
     awk -v limit="$(within 5)" '/turned away/ { n++; if ($4 >= limit) late = 1 } END { exit late || n < 1 }' crowd.out || fail "the crowd waits: $(cat crowd.out)"
 done
 # Two users who have a key in common.
