@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Communicators that are revoked: by a member, before they are there, and by whoever is none.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use isthmus_abi::constants as abi;
 use isthmus_core::comm::{self, Comm};
@@ -13,8 +13,10 @@ use isthmus_datatype::raw::OwnMemory;
 use isthmus_engine::{Engine, Policy, ReceiveBuffer, Request, Setup, Shared, losses, with_port};
 use isthmus_transport::memory::{Memory, Options, network};
 use isthmus_transport::{Peer, Processes};
+use isthmus_wire::agreeing::Agreed;
 use isthmus_wire::frame::{Header, Kind, protocol};
 use isthmus_wire::place::{self, Node, Place, PlaceTable, Subjob};
+use isthmus_wire::question::{Ask, Said};
 
 const SIZE: u32 = 3;
 
@@ -70,10 +72,10 @@ fn worlds() -> Vec<World> {
     (0..).zip(ends).map(|(rank, end)| world(rank, end)).collect()
 }
 
-fn progress(worlds: &[World]) {
+fn progress(worlds: &[impl std::borrow::Borrow<World>]) {
     for _ in 0..50 {
         worlds.iter().for_each(|world| {
-            world.engine().lock().progress();
+            world.borrow().engine().lock().progress();
         });
     }
 }
@@ -126,6 +128,58 @@ fn a_word_that_comes_before_the_communicator_is_remembered() {
         assert!(comm::of_world(world).is_revoked());
     }
     progress(&worlds);
+}
+
+/// Says at once that all live, and by which number their new communicator goes.
+struct Agrees(u32);
+
+impl faults::Asker for Agrees {
+    fn ask(&self, _: Ask) -> Result<Option<u64>, String> {
+        Ok(Some(1))
+    }
+
+    fn look(&self, _: &mut Engine, _: u64) -> Option<Result<Said, String>> {
+        Some(Ok(Said::Agreed(Box::new(Agreed {
+            flag: 0,
+            contexts: [self.0, 0, 0],
+            news: false,
+            lost: Vec::new(),
+        }))))
+    }
+
+    fn answered(&self, _: u64) -> Option<Result<Said, String>> {
+        None
+    }
+
+    fn forget(&self, _: u64) {}
+
+    fn hear(&self, _: &mut Engine) {}
+}
+
+#[test]
+fn a_word_that_was_early_is_passed_on_by_who_has_made_the_communicator_without_waiting() {
+    const NUMBER: u32 = 16;
+    let worlds: Vec<Arc<World>> = worlds().into_iter().map(Arc::new).collect();
+    for world in &worlds {
+        faults::set_asker(world, Some(Arc::new(Agrees(NUMBER))));
+    }
+    let shrunk = |world: &World| {
+        let made = Arc::new(OnceLock::new());
+        let place = made.clone();
+        let request = faults::shrink_later(world, &comm::of_world(world), move |comm| _ = place.set(comm));
+        world.wait(request.expect("it begins")).expect("all live");
+        made.get().cloned().expect("it is made")
+    };
+    let others = shrunk(&worlds[2]);
+    // Who revokes it fails before it has told the third one.
+    with_port(&mut worlds[0].engine().lock(), protocol::REVOKE, |port| {
+        port.tell(Peer::new(1), Header::control(Kind::Protocol, NUMBER.into(), 0, 0));
+    });
+    progress(&worlds);
+    assert!(!others.is_revoked());
+    let made = shrunk(&worlds[1]);
+    progress(&worlds);
+    assert!(made.is_revoked() && others.is_revoked());
 }
 
 #[test]

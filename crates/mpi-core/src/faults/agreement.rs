@@ -18,7 +18,7 @@ use crate::group::Group;
 use crate::world::World;
 
 /// What becomes of an answer, or of the lack of one: an error of the operation.
-pub(super) type Then = Box<dyn FnOnce(std::result::Result<&Agreed, &str>) -> Option<EngineError> + Send>;
+pub(super) type Then = Box<dyn FnOnce(&mut Engine, std::result::Result<&Agreed, &str>) -> Option<EngineError> + Send>;
 
 /// A process that waits for the others.
 struct Agreeing {
@@ -70,7 +70,7 @@ impl Agreeing {
             }
         }
         let then = self.then.take()?;
-        let error = then(answer.as_ref().map_err(String::as_str));
+        let error = then(engine, answer.as_ref().map_err(String::as_str));
         Some(Completion {
             error,
             ..Completion::default()
@@ -106,7 +106,7 @@ pub fn agree(world: &World, comm: &Comm, flag: u32) -> Result<(u32, Result<()>)>
 /// MPIX_Comm_iagree: `then` gets the number, also where there is an error.
 pub fn agree_later(world: &World, comm: &Comm, flag: u32, then: impl FnOnce(u32) + Send + 'static) -> Result<Request> {
     let name = comm.describe();
-    let then: Then = Box::new(move |answer| match answer {
+    let then: Then = Box::new(move |_, answer| match answer {
         Ok(agreed) => {
             then(agreed.flag);
             agreed.news.then(|| failed(&name, agreed))
@@ -166,13 +166,14 @@ fn alone(world: &World, comm: &Comm, flag: u32, contexts: [u32; 3], then: Then) 
              mpiexec"
         );
     }
-    let error = then(Ok(&Agreed {
+    let agreed = Agreed {
         flag,
         contexts,
         news: false,
         lost: Vec::new(),
-    }));
+    };
     let mut engine = world.engine().lock();
+    let error = then(&mut engine, Ok(&agreed));
     let request = engine.core.user_request();
     let completion = Completion {
         error,

@@ -5,7 +5,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use isthmus_abi::constants as abi;
-use isthmus_engine::{EngineError, Request};
+use isthmus_engine::{Engine, EngineError, Request};
 use isthmus_wire::agreeing::{Agreed, What, places};
 
 use super::agreement::{Then, refused, start};
@@ -15,6 +15,7 @@ use crate::create::meet_if_near;
 use crate::error::Result;
 use crate::fail;
 use crate::group::Group;
+use crate::revocable::spread;
 use crate::world::World;
 
 /// What a new communicator is made of once it is known who is left.
@@ -88,7 +89,7 @@ impl Draft {
 pub fn shrink(world: &World, comm: &Comm) -> Result<Arc<Comm>> {
     let made = Arc::new(Mutex::new(None));
     let place = made.clone();
-    let request = begin(world, comm, move |comm| {
+    let request = begin(world, comm, move |_, comm| {
         *place.lock().unwrap_or_else(PoisonError::into_inner) = Some(comm);
     })?;
     world.wait(request)?;
@@ -106,17 +107,19 @@ pub fn shrink(world: &World, comm: &Comm) -> Result<Arc<Comm>> {
 /// MPIX_Comm_ishrink: `then` gets the communicator when the request is complete. It must not use the engine.
 pub fn shrink_later(world: &World, comm: &Comm, then: impl FnOnce(Arc<Comm>) + Send + 'static) -> Result<Request> {
     let revocable = world.revocable.clone();
-    begin(world, comm, move |comm| {
-        revocable.register(&comm);
+    begin(world, comm, move |engine, comm| {
+        for cause in revocable.register(&comm) {
+            spread(&*comm, engine, &[], cause);
+        }
         then(comm);
     })
 }
 
-fn begin(world: &World, comm: &Comm, then: impl FnOnce(Arc<Comm>) + Send + 'static) -> Result<Request> {
+fn begin(world: &World, comm: &Comm, then: impl FnOnce(&mut Engine, Arc<Comm>) + Send + 'static) -> Result<Request> {
     let draft = Draft::new(world, comm)?;
     let taken = draft.taken;
-    let then: Then = Box::new(move |answer| match answer {
-        Ok(agreed) => draft.build(agreed).map(then).err(),
+    let then: Then = Box::new(move |engine, answer| match answer {
+        Ok(agreed) => draft.build(agreed).map(|comm| then(engine, comm)).err(),
         Err(why) => {
             draft.contexts.give_back(draft.taken);
             Some(refused(why))
