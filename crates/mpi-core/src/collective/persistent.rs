@@ -69,11 +69,11 @@ impl Persistent {
             number: sequence,
             call: acting(&comm).next_sequence(),
         };
-        let way = Meeting::of(world, &comm, &mut planned)?;
+        let way = InOrder::of(world, &comm, &mut planned)?;
         let (channel, what) = (acting(&comm).channel(), planned.call.operation);
         let call = world.operations().making(what);
         // Who agrees on memory waits for the others, who see in this turn that they are to do so.
-        let in_memory = matches!(way, Meeting::InMemory(_));
+        let in_memory = matches!(way, InOrder::InMemory(_));
         world
             .engine()
             .lock()
@@ -138,13 +138,13 @@ impl Persistent {
 }
 
 /// How it would go if all members started it in the same order.
-enum Meeting {
+enum InOrder {
     Nothing,
     InMemory(Meets),
     Plan,
 }
 
-impl Meeting {
+impl InOrder {
     /// It depends on what all members know.
     fn of(world: &World, comm: &Comm, planned: &mut Planned) -> Result<Self> {
         planned.call.together = comm.joint().is_none()
@@ -163,11 +163,11 @@ impl Meeting {
 
 impl EachStart {
     /// Collective. One that would meet in memory if all started it in the same order gets some of its own.
-    fn of(world: &World, comm: &Comm, planned: &mut Planned, meeting: Meeting) -> Result<Self> {
-        let (way, own) = match meeting {
-            Meeting::Nothing => return Ok(Self::Nothing),
-            Meeting::InMemory(way) => (Some(way), agree_on_slab(world, comm, For::Operation)?),
-            Meeting::Plan => (None, None),
+    fn of(world: &World, comm: &Comm, planned: &mut Planned, in_order: InOrder) -> Result<Self> {
+        let (way, own) = match in_order {
+            InOrder::Nothing => return Ok(Self::Nothing),
+            InOrder::InMemory(way) => (Some(way), agree_on_slab(world, comm, For::Operation)?),
+            InOrder::Plan => (None, None),
         };
         let (Some(way), Some(own)) = (way, own) else {
             planned.call.together = false;
