@@ -45,6 +45,16 @@ impl Comm {
     }
 }
 
+/// It is over here; others may count it among those with messages. `is_empty`: no member has any data, if all say the
+/// same.
+pub(super) fn leave_out(world: &World, comm: &Comm, what: Operation, is_empty: bool) {
+    let operation = world.operation(what);
+    let mut engine = world.engine().lock();
+    engine.core.called(operation);
+    let turns = engine.turns(comm.channel());
+    turns.leave_out(what, (operation, comm.next_sequence()), is_empty);
+}
+
 /// Does a plain operation and waits for its end.
 // An error in a box of its own: then what is returned fits into registers. Results in memory cost a short operation
 // a tenth of its time.

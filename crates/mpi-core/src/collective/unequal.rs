@@ -14,6 +14,7 @@ use isthmus_schedule::{self as schedule, Blocks, Call, Operation, Recorded};
 
 use super::both::{Both, end_beside, go_on_after};
 use super::prepared::{Form, Performed};
+use super::quick::leave_out;
 use crate::comm::Comm;
 use crate::error::{Error, Result};
 use crate::planned::{Planned, Role};
@@ -67,10 +68,7 @@ impl Comm {
         let passing = pass(world, self.channel(), self.sequence(), step);
         if passing.is_none() && matches!(step.what, Operation::Alltoallv | Operation::Alltoallw) {
             // Among so many members its blocks go in messages, of which this process has none.
-            let mut engine = world.engine().lock();
-            engine.core.called(world.operation(step.what));
-            let turns = engine.turns(self.channel());
-            turns.leave_out(step.what, (world.operation(step.what), self.next_sequence()), false);
+            leave_out(world, self, step.what, false);
             return Some(Ok(Performed::Done));
         }
         let passing = passing?;

@@ -10,7 +10,7 @@ use isthmus_schedule::step::Together;
 use isthmus_schedule::{self as schedule, Blocks, Operation, Steps};
 
 use super::prepared::Form;
-use super::quick::run_natively;
+use super::quick::{leave_out, run_natively};
 use super::unequal::InCells;
 use crate::comm::Comm;
 use crate::error::Result;
@@ -70,11 +70,11 @@ impl Planned {
         self.in_turn(comm);
         match self.way(world, comm, Form::Blocking)? {
             Execution::Done => {
-                self.leave_out(world, acting(comm), true);
+                leave_out(world, acting(comm), self.call.operation, true);
                 Ok(())
             }
             Execution::NoPart => {
-                self.leave_out(world, acting(comm), false);
+                leave_out(world, acting(comm), self.call.operation, false);
                 Ok(())
             }
             Execution::SharedMemory(step) => self.run_in_memory(world, comm, &step),
@@ -90,11 +90,11 @@ impl Planned {
         self.in_turn(comm);
         match self.way(world, comm, Form::Nonblocking)? {
             Execution::Done => {
-                self.leave_out(world, acting(comm), true);
+                leave_out(world, acting(comm), self.call.operation, true);
                 Ok(None)
             }
             Execution::NoPart => {
-                self.leave_out(world, acting(comm), false);
+                leave_out(world, acting(comm), self.call.operation, false);
                 Ok(None)
             }
             Execution::SharedMemory(step) => match self.start_in_memory(world, acting(comm), &step) {
@@ -158,16 +158,6 @@ impl Planned {
             (_, O::ReduceScatterBlock | O::Scan | O::Exscan) => empty(blocks),
             _ => false,
         }
-    }
-
-    /// It is over here; others may count it among those with messages. `is_empty`: no member has any data, if all say
-    /// the same.
-    fn leave_out(&self, world: &World, acting: &Comm, is_empty: bool) {
-        let (what, operation) = (self.call.operation, world.operation(self.call.operation));
-        let mut engine = world.engine().lock();
-        engine.core.called(operation);
-        let turns = engine.turns(acting.channel());
-        turns.leave_out(what, (operation, acting.next_sequence()), is_empty);
     }
 
     /// The one step of a blocking operation in shared memory. Where members have a vendor MPI too, longer blocks go
