@@ -158,30 +158,28 @@ fn lock_both(window: &Window, ranks: [i32; 2]) {
     }
 }
 
-#[test]
-fn a_loss_does_not_end_the_waiting_for_a_lock_that_comes_before_others() {
-    let stage = Stage::of(4);
-    let [first, holder] = [0, 2].map(|rank| stage.windows[rank].clone());
-    aside(&stage, {
-        let holder = holder.clone();
-        move || {
-            holder.lock(LockKind::Exclusive, 1, 0).expect("asked for");
-            put(&holder, 1, 3).expect("put");
-            holder.flush(Some(1)).expect("locked, and done");
-        }
+/// It has the lock of member 1.
+fn hold_first(stage: &Stage, holder: &Arc<Window>) {
+    let holder = holder.clone();
+    aside(stage, move || {
+        holder.lock(LockKind::Exclusive, 1, 0).expect("asked for");
+        put(&holder, 1, 3).expect("put");
+        holder.flush(Some(1)).expect("locked, and done");
     });
-    let waits = std::thread::spawn(move || {
-        lock_both(&first, [1, 2]);
-        // One of them tells of the loss.
-        let _ = first.unlock(1);
-        let _ = first.unlock(2);
-    });
-    // It has tried both, and waits for the first one.
-    stage.until(|| questions(stage.worlds[0]) == 2);
-    stage.lose_last();
-    stage.settle();
-    // Who has the first lock gets the second one: nobody waits with that for the first.
-    aside(&stage, move || {
+}
+
+/// A thread that takes the locks of members 1 and 2, and gives them back. One of the two tells of the loss.
+fn wants_both(window: Arc<Window>) -> std::thread::JoinHandle<()> {
+    std::thread::spawn(move || {
+        lock_both(&window, [1, 2]);
+        let _ = window.unlock(1);
+        let _ = window.unlock(2);
+    })
+}
+
+/// Who has the lock of member 1 gets that of member 2, which is its own, and then the other one gets both.
+fn takes_second_and_ends(stage: &Stage, holder: Arc<Window>, waits: std::thread::JoinHandle<()>) {
+    aside(stage, move || {
         holder.lock(LockKind::Exclusive, 2, 0).expect("its own");
         let _ = holder.unlock(2);
         let _ = holder.unlock(1);
@@ -191,17 +189,24 @@ fn a_loss_does_not_end_the_waiting_for_a_lock_that_comes_before_others() {
 }
 
 #[test]
+fn a_loss_does_not_end_the_waiting_for_a_lock_that_comes_before_others() {
+    let stage = Stage::of(4);
+    let [first, holder] = [0, 2].map(|rank| stage.windows[rank].clone());
+    hold_first(&stage, &holder);
+    let waits = wants_both(first);
+    // It has tried both, and waits for the first one.
+    stage.until(|| questions(stage.worlds[0]) == 2);
+    stage.lose_last();
+    stage.settle();
+    // Who has the first lock gets the second one: nobody waits with that for the first.
+    takes_second_and_ends(&stage, holder, waits);
+}
+
+#[test]
 fn what_is_tried_behind_a_lock_that_was_given_up_after_a_loss_is_refused() {
     let stage = Stage::of(4);
     let [first, holder] = [0, 2].map(|rank| stage.windows[rank].clone());
-    aside(&stage, {
-        let holder = holder.clone();
-        move || {
-            holder.lock(LockKind::Exclusive, 1, 0).expect("asked for");
-            put(&holder, 1, 3).expect("put");
-            holder.flush(Some(1)).expect("locked, and done");
-        }
-    });
+    hold_first(&stage, &holder);
     // It asks for the lock, and hears of the loss in place of the answer.
     let given_up = std::thread::spawn({
         let first = first.clone();
@@ -215,30 +220,16 @@ fn what_is_tried_behind_a_lock_that_was_given_up_after_a_loss_is_refused() {
     stage.lose_last();
     stage.until(|| given_up.is_finished());
     given_up.join().expect("ended").expect_err("the loss");
-    let waits = std::thread::spawn(move || {
-        lock_both(&first, [1, 2]);
-        let _ = first.unlock(1);
-        let _ = first.unlock(2);
-    });
+    let waits = wants_both(first);
     stage.settle();
-    aside(&stage, move || {
-        holder.lock(LockKind::Exclusive, 2, 0).expect("its own");
-        let _ = holder.unlock(2);
-        let _ = holder.unlock(1);
-    });
-    stage.until(|| waits.is_finished());
-    waits.join().expect("ended");
+    takes_second_and_ends(&stage, holder, waits);
 }
 
 #[test]
 fn who_waits_at_a_target_that_frees_the_window_after_a_loss_hears_of_that() {
     let stage = Stage::of(4);
     let [first, second, holder] = [0, 1, 2].map(|rank| stage.windows[rank].clone());
-    aside(&stage, move || {
-        holder.lock(LockKind::Exclusive, 1, 0).expect("asked for");
-        put(&holder, 1, 3).expect("put");
-        holder.flush(Some(1)).expect("locked, and done");
-    });
+    hold_first(&stage, &holder);
     stage.lose_last();
     let long = Datatype::of(Basic::Int64);
     let got = OwnMemory::new(0, 8);
