@@ -7,7 +7,7 @@ use isthmus_transport::{Copied, Job, Peer, Processes, Rates, Tuning as Traffic};
 
 use crate::base::requests::{Kept, Owned, Owner};
 use crate::machine::Port;
-use crate::p2p::loss::end;
+use crate::p2p::loss::{end, was_lost};
 use crate::p2p::state::gauges;
 use crate::p2p::{Core, Task};
 use crate::tools::Tools;
@@ -272,7 +272,7 @@ impl Core {
             return None;
         }
         let mut peers = (0..members.count()).map(|rank| members.peer(rank));
-        let lost = peers.find(|&peer| self.state.is_lost(peer))?;
+        let lost = peers.find(|&peer| was_lost(&self.state, peer))?;
         Some(self.state.lost_error(lost))
     }
 }

@@ -28,7 +28,7 @@ use crate::p2p::State;
 use crate::p2p::arrivals::Arrivals;
 use crate::p2p::cancel::{ask_no_longer, let_go, set_aside};
 use crate::p2p::long::answer_request;
-use crate::p2p::loss::goes_on;
+use crate::p2p::loss::{self, goes_on};
 use crate::p2p::queue::control;
 use crate::p2p::receive::{start_receive, waiting_of};
 use crate::p2p::revoke::end_messages;
@@ -381,16 +381,17 @@ impl Engine {
                 }
             }
             Work::Revoked(channel) => revoke(self, &channel),
+            Work::Ended(peer) => {
+                if loss::ended(&mut core.state, peer) {
+                    tell_machines(self, peer);
+                }
+            }
             Work::Gone(peer) => {
                 if goes_on(core) {
                     self.lose_plans(peer);
                 }
-                let core = &mut self.core;
-                self.groups.lose(core, peer);
-                self.machines.each(core, |machine, core| {
-                    machine.lose(core, peer);
-                    false
-                });
+                self.groups.lose(&mut self.core, peer);
+                tell_machines(self, peer);
             }
         }
     }
@@ -421,6 +422,15 @@ impl Engine {
             Some(Owner::Groups | Owner::Vendor) | None => {}
         }
     }
+}
+
+/// Nothing comes of this peer any more.
+#[cold]
+fn tell_machines(engine: &mut Engine, peer: Peer) {
+    engine.machines.each(&mut engine.core, |machine, core| {
+        machine.lose(core, peer);
+        false
+    });
 }
 
 /// Sees to messages of blocks of which two members have said different lengths.

@@ -47,7 +47,7 @@ pub use leaving::{close_transport, drop_transport, forget, retire_transport, unr
 pub use machine::{Machine, Port, Sending, Taken};
 pub use machines::Maker;
 pub use p2p::direct::{Direct, Received};
-pub use p2p::loss::{acknowledge, acknowledged, doubt, end_in_doubt, goes_on, losses, set_goes_on};
+pub use p2p::loss::{acknowledge, acknowledged, doubt, end_in_doubt, goes_on, is_gone, losses, set_goes_on};
 pub use p2p::{Core, Sent, State};
 pub use tools::observe::{Event, EventKind, Observed, PlanEvent};
 pub use tools::trace::Trace;

@@ -7,7 +7,7 @@ use common::{content, memory, receiving, sending, world};
 use isthmus_datatype::raw::OwnMemory;
 use isthmus_engine::{
     Channel, Completion, Context, Engine, EngineError, Members, Mode, Newcomers, Request, Special, acknowledge,
-    acknowledged, close_transport, drop_transport, forget, losses, retire_transport, set_goes_on,
+    acknowledged, close_transport, doubt, drop_transport, forget, losses, retire_transport, set_goes_on,
 };
 use isthmus_transport::memory::{Memory, Options, network};
 use isthmus_transport::{Job, Peer};
@@ -243,5 +243,72 @@ fn whoever_comes_and_goes_takes_no_loss_of_others_along() {
         );
         let members = merged(0).members;
         assert!(jobs.engine(0).core.lost_of(&members).is_some());
+    }
+}
+
+/// What became of a request, once all have made progress.
+fn outcome(jobs: &mut Jobs, rank: u32, request: Request) -> Option<Option<EngineError>> {
+    for _ in 0..100 {
+        jobs.engines.iter_mut().for_each(|engine| _ = engine.progress());
+    }
+    jobs.engine(rank).core.take(request).map(|done| done.error)
+}
+
+/// It is at its end, whoever still waits for it.
+fn leave(jobs: &mut Jobs, rank: u32) {
+    let route = jobs.route;
+    while !close_transport(jobs.engine(rank), route) {
+        jobs.engines.iter_mut().for_each(|engine| _ = engine.progress());
+    }
+}
+
+#[test]
+fn whoever_waits_for_one_that_ends_in_order_hears_of_that_and_it_is_no_loss() {
+    for goes_on in [false, true] {
+        let mut jobs = jobs(Options::default());
+        set_goes_on(&mut jobs.engine(0).core, goes_on);
+        let (all, pair) = (
+            merged(0),
+            Channel {
+                context: Context::new(Job::OWN.number(), NUMBER + 4),
+                members: Members::of(&[Peer::new(0), Peer::new(EACH)]),
+                ..merged(0)
+            },
+        );
+        let (data, target) = (memory(b"x"), OwnMemory::new(0, 1));
+        let first = jobs.engine(0);
+        let waiting = [
+            first.irecv(&all, Some(EACH), None, receiving(&target, 1)),
+            first.isend(&all, EACH, 1, Mode::Synchronous, sending(&data, 1)),
+        ];
+        let others = [
+            first.irecv(&all, Some(EACH + 1), None, receiving(&target, 1)),
+            first.irecv(&all, None, Some(9), receiving(&target, 1)),
+        ];
+        let only = first.irecv(&pair, None, None, receiving(&target, 1));
+        leave(&mut jobs, EACH);
+        let is_gone =
+            |error: &EngineError| matches!(error, EngineError::PeerLost { peer, .. } if *peer == Peer::new(EACH));
+        for request in waiting {
+            let error = outcome(&mut jobs, 0, request).flatten();
+            assert!(error.as_ref().is_some_and(is_gone), "{error:?}");
+        }
+        // Of those that can come from others nothing is known.
+        for request in others {
+            assert_eq!(outcome(&mut jobs, 0, request), None);
+            assert_eq!(doubt(&jobs.engine(0).core, request), None);
+        }
+        // Nobody else can send it.
+        let pending = doubt(&jobs.engine(0).core, only).is_some();
+        assert!(pending == goes_on && (outcome(&mut jobs, 0, only).flatten().is_some() != goes_on));
+        // It is the same for what begins later.
+        for from in [Some(1), None] {
+            let found = jobs.engine(0).iprobe(&pair, from, None);
+            assert!(found.as_ref().is_err_and(is_gone), "{found:?}");
+        }
+        let late = jobs.engine(0).isend(&all, EACH, 1, Mode::Standard, sending(&data, 1));
+        assert!(outcome(&mut jobs, 0, late).flatten().as_ref().is_some_and(is_gone));
+        assert!(losses(&jobs.engine(0).core).is_empty(), "nobody has failed");
+        assert_eq!(jobs.engine(0).core.lost_of(&all.members), None);
     }
 }

@@ -83,6 +83,10 @@ pub(crate) enum Arrival {
         peer: Peer,
         reason: String,
     },
+    /// It has said farewell, and this process has not.
+    Ended {
+        peer: Peer,
+    },
 }
 
 /// From the I/O thread to [`TcpTransport`](crate::TcpTransport).

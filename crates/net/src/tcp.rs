@@ -292,7 +292,12 @@ impl TcpTransport {
         match outcome {
             Read::Nothing => return false,
             Read::Something => {}
-            Read::End if self.channels[at].inbound.farewell || self.closing => self.detach(at, State::Ended),
+            Read::End if self.closing => self.detach(at, State::Ended),
+            Read::End if self.channels[at].inbound.farewell => {
+                let peer = self.channels[at].peer;
+                self.detach(at, State::Ended);
+                sink.ended(peer);
+            }
             Read::End => {
                 let reason = format!(
                     "lost the connection to {}: it was closed without a farewell. The process was probably killed, or its machine stopped",

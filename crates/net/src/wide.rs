@@ -175,6 +175,7 @@ impl WideTransport {
             | Arrival::Sent { peer, .. }
             | Arrival::Writable { peer }
             | Arrival::Lost { peer, .. }
+            | Arrival::Ended { peer }
                 if self.lost.contains_key(&peer) => {}
             Arrival::Frame { peer, header, payload } => sink.frame(peer, &header, &payload),
             Arrival::Received { peer, token } => sink.received(peer, token),
@@ -184,6 +185,7 @@ impl WideTransport {
                 sink.lost(peer, &reason);
                 self.lost.insert(peer, reason);
             }
+            Arrival::Ended { peer } => sink.ended(peer),
         }
     }
 }

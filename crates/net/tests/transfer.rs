@@ -14,7 +14,7 @@ const WAYS: [Reach; 2] = [Reach::Tcp, Reach::Tls];
 #[test]
 fn both_do_what_every_transport_must_do() {
     for way in WAYS {
-        isthmus_transport::conformance::check(|| {
+        isthmus_transport::conformance::check_between_jobs(|| {
             let mut ends = job(2, way).into_iter().map(|p| p.transport);
             [ends.next().unwrap(), ends.next().unwrap()]
         });

@@ -3,6 +3,7 @@
 
 use isthmus_core::error::Result;
 use isthmus_core::members;
+use isthmus_engine::is_gone;
 
 use crate::far;
 use crate::window::Window;
@@ -21,9 +22,11 @@ impl Window {
         far::close(self, met.is_err());
         self.counted.report(&mut self.world.engine().lock());
         let members = &self.comm.channel().members;
-        match self.world.engine().lock().core.lost_of(members) {
-            Some(_) => Ok(()),
-            None => met,
+        let engine = self.world.engine().lock();
+        let mut all = (0..members.count()).map(|rank| members.peer(rank));
+        match met.is_err() && all.any(|peer| is_gone(&engine.core, peer)) {
+            true => Ok(()),
+            false => met,
         }
     }
 }

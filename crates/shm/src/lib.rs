@@ -65,6 +65,7 @@ mod error;
 mod file;
 #[cfg(not(loom))]
 mod geometry;
+mod gone;
 #[cfg(not(loom))]
 mod known;
 #[cfg(not(loom))]

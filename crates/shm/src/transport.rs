@@ -15,6 +15,7 @@ use crate::company::Met;
 use crate::doorbell::Doorbells;
 use crate::error::ShmError;
 use crate::geometry::Geometry;
+use crate::gone::Gone;
 use crate::known::{Layouts, Slabs};
 use crate::pull::{self, Handle};
 use crate::ring::{Reader, Writer, put};
@@ -23,7 +24,7 @@ use crate::slots::SlotOf;
 use crate::spread::Spread;
 use crate::sync::{Ordering, fence};
 
-mod losses;
+mod ends;
 mod met;
 mod watching;
 
@@ -49,11 +50,11 @@ pub struct ShmTransport {
     active: Vec<Active>,
     /// Slots that refused a frame.
     blocked: Vec<Blocked>,
-    /// Peers to be reported as lost by the next poll.
-    losses: Vec<(usize, String)>,
+    /// Peers of whom the next poll tells.
+    gone: Vec<(usize, Gone)>,
     /// Messages of ours whose receivers have asked us to copy a part.
     pub(crate) asked: Vec<HelpWanted>,
-    /// There may be something in `blocked`, `losses` or `asked`.
+    /// There may be something in `blocked`, `gone` or `asked`.
     chores: bool,
     /// Frames delivered so far.
     delivered: u64,
@@ -162,7 +163,7 @@ impl ShmTransport {
             slots: SlotOf::new(peers),
             active: Vec::new(),
             blocked: Vec::new(),
-            losses: Vec::new(),
+            gone: Vec::new(),
             asked: Vec::new(),
             chores: false,
             delivered: 0,
@@ -245,7 +246,7 @@ impl ShmTransport {
             }
             let name = self.name_of(self.links[slot].peer);
             let text = format!("{name} on this node cannot be woken: {why}");
-            self.losses.push((slot, text));
+            self.gone.push((slot, Gone::Lost(text)));
             self.chores = true;
         }
     }
@@ -316,11 +317,11 @@ impl ShmTransport {
         if !self.blocked.is_empty() {
             any |= self.poll_blocked(sink);
         }
-        if !self.losses.is_empty() {
+        if !self.gone.is_empty() {
             any = true;
-            self.report_losses(sink);
+            self.report_gone(sink);
         }
-        self.chores = !(self.asked.is_empty() && self.blocked.is_empty() && self.losses.is_empty());
+        self.chores = !(self.asked.is_empty() && self.blocked.is_empty() && self.gone.is_empty());
         any
     }
 
@@ -344,7 +345,7 @@ impl ShmTransport {
     /// Anything that does not need a bell to be noticed?
     fn something_waits(&mut self) -> bool {
         let links = &mut self.links;
-        !self.losses.is_empty()
+        !self.gone.is_empty()
             || !self.asked.is_empty()
             || self
                 .active
@@ -368,12 +369,10 @@ impl Transport for ShmTransport {
         self.slots.add(peer, slot);
         if let Err(error) = watched {
             let why = format!("{}, on this node, cannot be watched: {error}", self.name_of(peer));
-            self.losses.push((slot, why));
+            self.gone.push((slot, Gone::Lost(why)));
             self.chores = true;
         }
-        if self.segment.block(self.slot).is_given_up(slot) {
-            self.is_given_up_by(slot);
-        }
+        self.look_for_its_end(slot);
     }
 
     fn limits(&self, peer: Peer) -> Limits {
@@ -545,7 +544,13 @@ impl Transport for ShmTransport {
 
     fn close(&mut self, _: &mut dyn Sink) -> bool {
         // Everything taken lies in the rings, which the readers keep mapped.
-        self.segment.block(self.slot).state.store(STATE_LEFT, Ordering::Release);
+        let own = self.own.state.swap(STATE_LEFT, Ordering::AcqRel);
+        if self.met.is_some() && own != STATE_LEFT {
+            // They are of other jobs, and may wait for this process.
+            let me = self.slot;
+            let others = (0..self.links.len()).filter(|&slot| slot != me);
+            others.for_each(|slot| self.ring(slot));
+        }
         true
     }
 }

@@ -2,7 +2,8 @@
 //! What every transport must do: written once, called by the tests of each transport.
 //!
 //! A transport's test makes pairs of endpoints (peers 0 and 1, in one process) and hands a function that makes them to
-//! [`check`]. Nothing here asserts times; a transport that does not move data at all fails after many polls.
+//! [`check`], or [`check_between_jobs`]. Nothing here asserts times; a transport that does not move data at all fails
+//! after many polls.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -33,6 +34,12 @@ pub fn check(mut make: impl FnMut() -> Pair) {
     closing_pushes_everything_out(make());
 }
 
+/// The same for a transport whose peers may be of another job: they may close before this process wants to.
+pub fn check_between_jobs(mut make: impl FnMut() -> Pair) {
+    check(&mut make);
+    who_closes_is_said_to_have_ended(make());
+}
+
 /// What a test's side has seen.
 #[derive(Default)]
 struct Seen {
@@ -44,6 +51,7 @@ struct Seen {
     received: Vec<u64>,
     sent: Vec<u64>,
     lost: Vec<String>,
+    ended: Vec<Peer>,
 }
 
 impl Sink for Seen {
@@ -81,6 +89,9 @@ impl Sink for Seen {
     fn writable(&mut self, _peer: Peer) {}
     fn lost(&mut self, peer: Peer, reason: &str) {
         self.lost.push(format!("{peer}: {reason}"));
+    }
+    fn ended(&mut self, peer: Peer) {
+        self.ended.push(peer);
     }
 }
 
@@ -517,6 +528,43 @@ fn closing_pushes_everything_out(ends: Pair) {
     }
 }
 
+/// After all that it has sent. It is no loss.
+fn who_closes_is_said_to_have_ended(ends: Pair) {
+    let mut bench = Bench::new(ends);
+    // Both have spoken, so there is a connection whichever way it was made.
+    bench.send(1, &eager(1, 10), &pattern(1, 10));
+    bench.next(0);
+    for i in 0..50 {
+        bench.send(0, &eager(i, 1000), &pattern(i, 1000));
+    }
+    let Bench {
+        ends: [mut first, second],
+        seen: [mut seen, rest],
+    } = bench;
+    let (mut other, mut heard) = (second, rest);
+    for _ in 0..2_000_000 {
+        other.poll(&mut heard);
+        if first.close(&mut seen) {
+            break;
+        }
+    }
+    drop(first);
+    for _ in 0..200_000 {
+        if heard.ended.is_empty() && !other.poll(&mut heard) {
+            std::thread::sleep(Duration::from_micros(20));
+        }
+    }
+    let name = other.name();
+    assert_eq!(
+        heard.ended.first(),
+        Some(&END[0]),
+        "{name}: it is said that a peer has closed"
+    );
+    assert_eq!(heard.frames.len(), 50, "{name}: what it has sent before comes before");
+    other.poll(&mut heard);
+    assert!(heard.lost.is_empty(), "{name}: it is no loss: {:?}", heard.lost);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -541,7 +589,7 @@ mod tests {
                 ..options
             },
         ] {
-            check(|| {
+            check_between_jobs(|| {
                 let (ends, _) = network(2, options).expect("eventfd");
                 let [a, b] = <[_; 2]>::try_from(ends).unwrap_or_else(|_| panic!("two ends"));
                 [Box::new(a), Box::new(b)]

@@ -119,6 +119,10 @@ pub trait Sink {
     fn writable(&mut self, peer: Peer);
     /// The peer is gone; no more frames from or to it. The text is for people.
     fn lost(&mut self, peer: Peer, reason: &str);
+    /// The peer has closed its end in order and this process has not: all that it had to say has been reported, and it
+    /// takes nothing more. It may be said again. Inside a job nobody closes before all have settled, so transports need
+    /// not say it there.
+    fn ended(&mut self, _peer: Peer) {}
 }
 
 /// Moves frames.

@@ -74,6 +74,8 @@ struct Network {
     armed: Vec<bool>,
     bells: Vec<Arc<OwnedFd>>,
     lost: Vec<Option<String>>,
+    /// Who has closed in order.
+    left: Vec<bool>,
     /// Pairs of which one has given the other up, in both directions.
     parted: HashMap<(usize, usize), String>,
     handles: HashMap<u64, (ReadMemory, u64)>,
@@ -97,6 +99,7 @@ impl Network {
         }
         self.armed.push(false);
         self.lost.push(None);
+        self.left.push(false);
         Ok(bell)
     }
 
@@ -338,12 +341,17 @@ impl Memory {
             let lost = network
                 .why_lost(me, other)
                 .filter(|_| !self.is_reported(other) && !pending);
+            let left = network.left[other] && !network.left[me] && !pending && !self.is_reported(other);
             drop(network);
             if let Some(reason) = lost {
                 self.is_reported_now(other);
                 self.bulks.retain(|bulk| bulk.peer != peer);
                 self.expected.retain(|(from, _), _| *from != peer);
                 sink.lost(peer, &reason);
+                any = true;
+            } else if left {
+                self.is_reported_now(other);
+                sink.ended(peer);
                 any = true;
             }
             if writable {
@@ -509,6 +517,11 @@ impl Transport for Memory {
 
     fn close(&mut self, sink: &mut dyn Sink) -> bool {
         self.push_bulk(sink);
-        self.bulks.is_empty()
+        let done = self.bulks.is_empty();
+        let mut network = lock(&self.network);
+        if done && !std::mem::replace(&mut network.left[self.me], true) {
+            (0..network.count()).for_each(|other| network.ring(other));
+        }
+        done
     }
 }

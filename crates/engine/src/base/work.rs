@@ -34,6 +34,8 @@ pub(crate) enum Work {
     Lost(Peer, Arc<str>),
     /// It has been lost: machines are to be told.
     Gone(Peer),
+    /// It has ended its communication in order.
+    Ended(Peer),
     /// A communicator was revoked. Boxed, as below.
     Revoked(Box<Channel>),
     /// Something of a machine has left, or will not any more. Boxed: other work is short.

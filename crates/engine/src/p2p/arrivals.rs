@@ -264,4 +264,8 @@ impl<B: Beside> Sink for Arrivals<'_, B> {
     fn lost(&mut self, peer: Peer, reason: &str) {
         self.state.work.push_back(Work::Lost(peer, reason.into()));
     }
+
+    fn ended(&mut self, peer: Peer) {
+        self.state.work.push_back(Work::Ended(peer));
+    }
 }

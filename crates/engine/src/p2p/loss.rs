@@ -20,7 +20,7 @@ use crate::{EngineError, Members, Request};
 /// the program has not acknowledged. The receive is not over.
 #[inline]
 pub fn doubt(core: &Core, request: Request) -> Option<EngineError> {
-    if core.state.losses.is_empty() {
+    if core.state.reasons.is_empty() {
         return None;
     }
     let missed = missed_by(core, request)?;
@@ -33,7 +33,7 @@ pub fn doubt(core: &Core, request: Request) -> Option<EngineError> {
 /// The same receive fails.
 #[inline]
 pub fn end_in_doubt(core: &mut Core, request: Request) {
-    if core.state.losses.is_empty() {
+    if core.state.reasons.is_empty() {
         return;
     }
     let (Some(index), Some(missed)) = (core.state.requests.index(request), missed_by(core, request)) else {
@@ -57,6 +57,9 @@ fn missed_by(core: &Core, request: Request) -> Option<Peer> {
 }
 
 const AT_THE_END: &str = "all processes are in MPI_Finalize";
+
+/// Of peers that were lost by no accident.
+const HAS_ENDED: &str = "it has ended its communication with this process (MPI_Finalize or MPI_Comm_disconnect)";
 
 impl Core {
     /// The peer is gone, or cannot be relied on: its transport gives it up, and everything that waits for it fails.
@@ -112,8 +115,8 @@ impl Core {
 
 impl State {
     pub(crate) fn lost_error(&self, peer: Peer) -> EngineError {
-        let reason = self.reasons.get(&peer).cloned();
-        self.unreachable(peer, reason.unwrap_or_else(|| "the connection is gone".into()))
+        let reason = self.reasons.get(&peer).cloned().flatten();
+        self.unreachable(peer, reason.unwrap_or_else(|| HAS_ENDED.into()))
     }
 
     /// The peer is lost for this reason, or about to be.
@@ -127,7 +130,7 @@ impl State {
         }
     }
 
-    /// Whether a peer is lost.
+    /// Whether nothing comes of this peer any more.
     #[inline]
     pub(crate) fn is_lost(&self, peer: Peer) -> bool {
         self.peers[peer].lost()
@@ -136,19 +139,22 @@ impl State {
     /// Whether one of these is lost. Asked only where somebody is: time in proportion to their number.
     #[cold]
     pub(crate) fn has_lost(&self, members: &Members) -> bool {
-        self.reasons.keys().any(|&lost| members.contains(lost))
+        lost(self).any(|lost| members.contains(lost))
     }
 
     /// One of these who is lost, so that a message from any of them may never come. Where the job goes on, those do not
-    /// count whose loss the program has acknowledged on the communicator.
+    /// count whose loss the program has acknowledged on the communicator. Where all others are gone nothing comes.
     #[cold]
     pub(crate) fn missed(&self, context: Context, members: &Members) -> Option<Peer> {
-        if !self.goes_on {
-            return self.reasons.keys().copied().find(|&lost| members.contains(lost));
-        }
-        let known = self.acknowledged(context);
-        let news = self.losses.get(known..).unwrap_or_default();
-        news.iter().copied().find(|&lost| members.contains(lost))
+        let counts = |lost: &Peer| members.contains(*lost);
+        let missed = match self.goes_on {
+            true => {
+                let news = self.losses.get(self.acknowledged(context)..).unwrap_or_default();
+                news.iter().copied().find(counts)
+            }
+            false => lost(self).find(counts),
+        };
+        missed.or_else(|| last_ended(self, members))
     }
 
     /// How many losses the program has acknowledged on the communicator that has this context.
@@ -182,6 +188,26 @@ impl State {
             self.broken(peer, what);
         }
     }
+}
+
+/// Whether nothing comes of a peer because it was lost: it has not ended in order.
+pub(crate) fn was_lost(state: &State, peer: Peer) -> bool {
+    matches!(state.reasons.get(&peer), Some(Some(_)))
+}
+
+/// Those that are lost, and not forgotten.
+fn lost(state: &State) -> impl Iterator<Item = Peer> + '_ {
+    let lost = |(peer, reason): (&Peer, &Option<Arc<str>>)| reason.is_some().then_some(*peer);
+    state.reasons.iter().filter_map(lost)
+}
+
+/// One of these who has ended in order, where all but this process are gone.
+fn last_ended(state: &State, members: &Members) -> Option<Peer> {
+    let ended = |(peer, reason): (&Peer, &Option<Arc<str>>)| reason.is_none().then_some(*peer);
+    let mut all_ended = state.reasons.iter().filter_map(ended);
+    let found = all_ended.find(|&peer| members.contains(peer))?;
+    let mut all = (0..members.count()).map(|rank| state.peers[members.peer(rank)]);
+    all.all(|known| known.own() || known.lost()).then_some(found)
 }
 
 /// These were lost by no accident, or nobody has anything to do with them any more: nobody is asked about them for
@@ -224,6 +250,11 @@ pub fn goes_on(core: &Core) -> bool {
 /// Peers that are lost, in the order in which this process has learnt of it: each once, and never another order.
 pub fn losses(core: &Core) -> &[Peer] {
     &core.state.losses
+}
+
+/// Whether nothing comes of this peer any more: it is lost, or it has ended its communication in order.
+pub fn is_gone(core: &Core, peer: Peer) -> bool {
+    core.state.is_lost(peer)
 }
 
 /// How many of the [`losses`] the program has acknowledged on the communicator with this context.
@@ -272,11 +303,54 @@ pub(crate) fn end(state: &mut State) {
 /// source: they might wait forever. Where the job goes on they stay, and whoever waits for them is told ([`doubt`]).
 /// Messages that have arrived whole stay.
 fn lose(state: &mut State, peer: Peer, reason: Arc<str>) {
-    state.peers[peer].is_lost_now();
-    state.reasons.entry(peer).or_insert(reason);
+    state.reasons.insert(peer, Some(reason));
     state.losses.push(peer);
-    state.events += 1;
     state.tools.lost(peer);
+    // Machines end what is theirs.
+    state.work.push_back(Work::Gone(peer));
+    let goes_on = state.goes_on;
+    cut_off(state, peer, |_, task, _| match task {
+        Task::Send(task) => task.peer == peer,
+        Task::Receive(task) => {
+            // One that has matched a message of another sender has nothing to do with it.
+            let open = task.peer == Peer::NONE && !goes_on;
+            task.peer == peer || open && task.members.as_ref().is_some_and(|m| m.contains(peer))
+        }
+        Task::Plain(task) => task.peer == peer,
+        _ => false,
+    });
+}
+
+/// A peer of another job has ended its communication in order while this process has not. Those who are connected come
+/// to their ends together, unless one of them was lost or they have disconnected (MPI 5.0 sections 11.2.2, 11.10.4):
+/// whatever still waits for this one fails. It is no loss to communicators, of which others may be at work. False:
+/// nothing has changed.
+pub(crate) fn ended(state: &mut State, peer: Peer) -> bool {
+    let of_own_job = |process: Process| process.job == Job::OWN;
+    let unknown = state.peers.get(peer).is_none_or(|known| known.lost() || known.own());
+    // Inside a job all have settled before somebody ends: what is unanswered then may stay so.
+    if unknown || state.processes.process(peer).is_none_or(of_own_job) {
+        return false;
+    }
+    state.reasons.insert(peer, None);
+    cut_off(state, peer, |state, task, detached| match task {
+        // Nobody waits for a message whose request was freed: it counts as one that was not received.
+        Task::Send(task) => task.peer == peer && !detached,
+        Task::Receive(task) => {
+            let open = task.peer == Peer::NONE && !state.goes_on;
+            task.peer == peer || open && task.members.as_ref().is_some_and(|m| last_ended(state, m).is_some())
+        }
+        Task::Plain(task) => task.peer == peer,
+        _ => false,
+    });
+    true
+}
+
+/// Nothing goes to this peer or comes from it any more, and nothing is kept of what was between the two. `doomed`:
+/// which requests fail, each with whether it was freed.
+fn cut_off(state: &mut State, peer: Peer, doomed: impl Fn(&State, &Task, bool) -> bool) {
+    state.peers[peer].is_lost_now();
+    state.events += 1;
     if let Some(queue) = state.outgoing.remove(&peer) {
         drop_parcels(state, peer, queue.parcels);
     }
@@ -290,26 +364,11 @@ fn lose(state: &mut State, peer: Peer, reason: Arc<str>) {
         .recalls
         .retain(|_, index| !matches!(requests.slot(*index).task(), Task::Recall(to) if *to == peer));
     forget_asked(state, peer);
-    // Machines end what is theirs.
-    state.work.push_back(Work::Gone(peer));
     for index in state.requests.indices() {
-        let doomed = match state.requests.slot(index).task() {
-            Task::Send(task) => task.peer == peer,
-            Task::Receive(task) => {
-                // One that has matched a message of another sender has nothing to do with it.
-                let open = task.peer == Peer::NONE && !state.goes_on;
-                task.peer == peer || open && task.members.as_ref().is_some_and(|m| m.contains(peer))
-            }
-            Task::Plain(task) => task.peer == peer,
-            Task::Nothing | Task::User | Task::Of(_) => false,
-            Task::Recall(to) => {
-                if *to == peer {
-                    state.finish(index);
-                }
-                false
-            }
-        };
-        if doomed {
+        let slot = state.requests.slot(index);
+        if matches!(slot.task(), Task::Recall(to) if *to == peer) {
+            state.finish(index);
+        } else if doomed(state, slot.task(), slot.detached()) {
             let error = state.lost_error(peer);
             withdraw(state, index);
             state.fail(index, error);

@@ -69,7 +69,8 @@ pub struct State {
     peers: Peers,
     /// How peers represent data; empty if all do as this process.
     representations: Vec<Representation>,
-    reasons: FxHashMap<Peer, Arc<str>>,
+    /// Of whom nothing comes any more, and why: whoever has ended in order is not lost, and has no reason.
+    reasons: FxHashMap<Peer, Option<Arc<str>>>,
     /// Peers that are lost, in the order in which this process has learnt of it.
     losses: Vec<Peer>,
     /// How many of these the program has acknowledged, by the context of the communicator where it has, which may

@@ -180,7 +180,7 @@ impl State {
         !self.outgoing.is_empty()
     }
 
-    /// Whether any peer is lost, and not forgotten.
+    /// Whether any peer is lost, or has ended in order, and is not forgotten.
     #[inline(always)]
     pub(crate) fn has_losses(&self) -> bool {
         !self.reasons.is_empty()

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use isthmus_abi::constants as abi;
-use isthmus_engine::{Members, Request, close_transport, drop_transport, forget, goes_on, losses, retire_transport};
+use isthmus_engine::{Members, Request, close_transport, drop_transport, forget, goes_on, is_gone, retire_transport};
 use rustc_hash::FxHashSet;
 
 use crate::comm::{Comm, is_parted, joined};
@@ -81,13 +81,20 @@ pub fn part(world: &World) {
     }
 }
 
-/// Before others are met: the transports of meetings leave all of whose others are lost, and the meetings of which no
+/// Before others are met: the transports of meetings leave all of whose others are gone, and the meetings of which no
 /// communicator lives. A program that replaces lost processes stays connected with them by the standard until it
 /// disconnects, and would run out of numbers for transports.
 pub(super) fn part_from_lost(world: &World) {
-    let lost: FxHashSet<_> = losses(&world.engine().lock().core).iter().copied().collect();
+    let kept: Vec<Arc<Meeting>> = world.abroad().meetings.all().clone();
+    let mut gone = FxHashSet::default();
+    {
+        let engine = world.engine().lock();
+        let members = kept.iter().flat_map(|meeting| meeting.group().members().iter());
+        gone.extend(members.copied().filter(|&peer| is_gone(&engine.core, peer)));
+    }
     let own = world.id();
-    let is_over = |meeting: &Meeting| meeting.has_lost_others(own, &lost);
+    let is_over = |meeting: &Meeting| meeting.has_no_others(own, &gone);
+    drop(kept);
     while let Some(meeting) = take(world, is_over) {
         retire(world, &meeting.take_ways(), meeting.introduced());
     }

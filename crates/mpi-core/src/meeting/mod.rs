@@ -156,10 +156,10 @@ impl Meeting {
         self.names.get(self.place_of(peer)? as usize).copied()
     }
 
-    /// Whether all members of other worlds than the own one are among the lost.
-    pub(crate) fn has_lost_others(&self, own: [u8; 16], lost: &FxHashSet<Peer>) -> bool {
+    /// Whether all members of other worlds than the own one are among the gone.
+    pub(crate) fn has_no_others(&self, own: [u8; 16], gone: &FxHashSet<Peer>) -> bool {
         let mut all = self.names.iter().zip(self.group.members().iter());
-        all.all(|(name, peer)| name.world == own || lost.contains(peer))
+        all.all(|(name, peer)| name.world == own || gone.contains(peer))
     }
 
     /// Whether processes, who are all members, represent data differently.

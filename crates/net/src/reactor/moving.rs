@@ -14,7 +14,7 @@ use super::hands::{Hands, Worker};
 use super::probing::{measure_used, publish};
 use super::reading::{Came, Heard, Read};
 use super::wide::Wide;
-use crate::link::Round;
+use crate::link::{Arrival, Round};
 
 /// Reads from one connection before others get their turn. With four times as many the slowest tenth of short messages
 /// beside a long one waits four times as long; with one read the long one loses up to a fifth where processors are
@@ -109,6 +109,12 @@ impl Wide {
                     // It cannot dial, as it was dialled.
                     let count = usize::try_from(count).unwrap_or(MAX_STREAMS).min(MAX_STREAMS);
                     dials.dial_more(hands, channel, count);
+                }
+                // Said on each connection, once all that it has sent was acknowledged.
+                Heard::Farewell => {
+                    if !self.closing {
+                        hands.arrivals.push(Arrival::Ended { peer });
+                    }
                 }
                 Heard::GivenUp => {
                     let name = hands.places.name(peer);

@@ -44,6 +44,8 @@ pub(super) enum Heard {
     MaySend,
     /// It would like so many connections in all.
     Streams(u64),
+    /// It has closed in order.
+    Farewell,
     /// It has given this process up.
     GivenUp,
     /// It does not keep the rules.
@@ -160,7 +162,7 @@ impl Channel {
                 self.arrived(pieces, &mut hands.arrivals);
             }
             Notice::Streams(count) => return Heard::Streams(count),
-            Notice::Farewell => {}
+            Notice::Farewell => return Heard::Farewell,
             Notice::GivenUp => return Heard::GivenUp,
         }
         Heard::Nothing

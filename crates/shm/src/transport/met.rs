@@ -13,6 +13,7 @@ use crate::doorbell::Doorbells;
 use crate::error::ShmError;
 use crate::file::system;
 use crate::geometry::Geometry;
+use crate::gone::Gone;
 use crate::segment::{STATE_LEFT, Segment};
 use crate::slots::SlotOf;
 use crate::sync::Ordering;
@@ -82,7 +83,7 @@ impl ShmTransport {
                 "{}, on this node, has ended without leaving MPI. It was probably killed",
                 self.name_of(self.links[slot].peer)
             );
-            self.losses.push((slot, why));
+            self.gone.push((slot, Gone::Lost(why)));
             self.chores = true;
         }
     }

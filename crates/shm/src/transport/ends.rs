@@ -4,7 +4,10 @@
 use isthmus_transport::{Peer, SendError, Sink};
 
 use super::{Blocked, ShmTransport};
+use crate::gone::Gone;
 use crate::ring::PushError;
+use crate::segment::STATE_LEFT;
+use crate::sync::Ordering;
 
 impl ShmTransport {
     #[cold]
@@ -38,20 +41,30 @@ impl ShmTransport {
         self.ring(slot);
     }
 
-    /// `slot` has given this process up.
-    pub(super) fn is_given_up_by(&mut self, slot: usize) {
-        let link = &self.links[slot];
+    /// Looks whether `slot` has given this process up, or has left a meeting: it does that without waiting for those of
+    /// other jobs when one of them is lost.
+    pub(super) fn look_for_its_end(&mut self, slot: usize) {
         // In a meeting, who is not known yet is asked again when it is, and who stays unknown may say what it likes.
-        if link.lost || link.peer == Peer::NONE {
+        let Some(link) = self
+            .links
+            .get(slot)
+            .filter(|link| !link.lost && link.peer != Peer::NONE)
+        else {
             return;
-        }
-        let text = format!(
-            "{} on this node has given this process up: its own error says why. It may have had no memory for what \
-             processes of the node share{}",
-            self.name_of(link.peer),
-            self.segment.hint()
-        );
-        self.losses.push((slot, text));
+        };
+        let gone = if self.segment.block(self.slot).is_given_up(slot) {
+            Gone::Lost(format!(
+                "{} on this node has given this process up: its own error says why. It may have had no memory for \
+                 what processes of the node share{}",
+                self.name_of(link.peer),
+                self.segment.hint()
+            ))
+        } else if self.met.is_some() && self.segment.block(slot).state.load(Ordering::Acquire) == STATE_LEFT {
+            Gone::Left
+        } else {
+            return;
+        };
+        self.gone.push((slot, gone));
         self.chores = true;
     }
 
@@ -61,15 +74,13 @@ impl ShmTransport {
         self.segment.block(self.slot).bell.take(|slot| rung.push(slot));
         for slot in rung {
             self.activate(slot);
-            if slot < self.links.len() && self.segment.block(self.slot).is_given_up(slot) {
-                self.is_given_up_by(slot);
-            }
+            self.look_for_its_end(slot);
         }
     }
 
     #[cold]
-    pub(super) fn report_losses(&mut self, sink: &mut dyn Sink) {
-        for (slot, why) in std::mem::take(&mut self.losses) {
+    pub(super) fn report_gone(&mut self, sink: &mut dyn Sink) {
+        for (slot, how) in std::mem::take(&mut self.gone) {
             let link = &mut self.links[slot];
             if link.lost {
                 continue;
@@ -77,11 +88,14 @@ impl ShmTransport {
             // What it has sent before counts, also if it has not said so any more.
             if self.segment.block(self.slot).is_open(slot) && link.reader.ready() {
                 self.activate(slot);
-                self.losses.push((slot, why));
+                self.gone.push((slot, how));
                 continue;
             }
             link.lost = true;
-            sink.lost(link.peer, &why);
+            match how {
+                Gone::Lost(why) => sink.lost(link.peer, &why),
+                Gone::Left => sink.ended(link.peer),
+            }
         }
     }
 }
