@@ -37,9 +37,9 @@ hint() {
         printf '#include <mpi.h>\nstatic void verbose_errhandler(MPI_Comm *, int *, ...);\n' >"$work/handler.h"
         hint='-include handler.h'
         ;;
-    # It has names that no library has. A process kills itself behind a barrier, and the program wants that barrier to be over elsewhere, too: it dies
-    # when the others have long left it.
-    */shrink)
+    # A process kills itself right behind an operation of all, and the program wants that to be over elsewhere, too: it dies when the others have long
+    # left it. One of the two has a name that no library has.
+    */getack | */shrink)
         printf '#include <signal.h>\n#include <unistd.h>\nstatic int later(int number) { sleep(1); return raise(number); }\n#define raise later\n' >"$work/later.h"
         hint='-DMPI_ERR_PROC_FAILED=MPIX_ERR_PROC_FAILED -include later.h'
         ;;
