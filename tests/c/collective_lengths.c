@@ -3,13 +3,12 @@
    messages, written to the root's memory. Whoever takes the block has an error that names the giver, nobody else has one, nobody waits for ever,
    nothing is written beside the block, and the communicator stays usable.
    ranks: 2 3 */
-#include "check.h"
+#include "disagree.h"
 
 static const int lengths[] = {0, 8, 1000, 6000, 20000, 65536, 100000};
 enum { LENGTHS = sizeof lengths / sizeof *lengths, ROOM = 100001, MOST = 4, FORMS = 3 };
 enum { GATHERV, SCATTERV, ALLTOALLV, ALLTOALLW, OPERATIONS };
 
-static int rank, size;
 static char give[MOST * ROOM], take[MOST * ROOM];
 static int gives[MOST], takes[MOST], starts[MOST];
 static MPI_Datatype types[MOST];
@@ -102,14 +101,9 @@ static void one(int what, int form, int expected, int given, int usual, MPI_Comm
     CHECK(sum == size * (size - 1) / 2);
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
-    MPI_Comm world;
-    OK(MPI_Init(&argc, &argv));
-    OK(MPI_Comm_dup(MPI_COMM_WORLD, &world));
-    OK(MPI_Comm_set_errhandler(world, MPI_ERRORS_RETURN));
-    OK(MPI_Comm_rank(world, &rank));
-    OK(MPI_Comm_size(world, &size));
+    MPI_Comm world = begin();
     for (int what = 0; what < OPERATIONS; what++)
         for (int form = 0; form < FORMS; form++)
             /* Who expects nothing waits for nobody, and has no error. */
@@ -117,9 +111,6 @@ int main(int argc, char **argv)
                 for (int given = 0; given < LENGTHS; given++)
                     for (int usual = 0; usual < LENGTHS; usual += 5)
                         one(what, form, expected, given, usual, world);
-    OK(MPI_Comm_free(&world));
-    OK(MPI_Finalize());
-    if (rank == 0)
-        printf("blocks of other lengths than expected are told of\n");
+    end_with(world, "blocks of other lengths than expected are told of");
     return 0;
 }

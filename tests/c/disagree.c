@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Members of a communicator that do not call the same: nobody waits for ever, and the error says who did what.
    ranks: 2 4 */
-#include "check.h"
-#include <string.h>
+#include "disagree.h"
 #include <unistd.h>
 
-static int rank, size;
 static char data[1 << 20], more[1 << 20];
 
 enum { FIRST_SHORT = 8, SAME_WAY = 12, AHEAD = 14, FIRST_KEPT = 15, FIRST_MADE = 19, PIECES = 27, CASES = 28 };
@@ -206,19 +204,11 @@ static void mismatch(int what, MPI_Comm world)
     OK(MPI_Comm_free(&comm));
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
-    MPI_Comm world;
-    OK(MPI_Init(&argc, &argv));
-    OK(MPI_Comm_dup(MPI_COMM_WORLD, &world));
-    OK(MPI_Comm_set_errhandler(world, MPI_ERRORS_RETURN));
-    OK(MPI_Comm_rank(world, &rank));
-    OK(MPI_Comm_size(world, &size));
+    MPI_Comm world = begin();
     for (int what = 0; what < CASES; what++)
         mismatch(what, world);
-    OK(MPI_Comm_free(&world));
-    OK(MPI_Finalize());
-    if (rank == 0)
-        printf("members that disagree are told so\n");
+    end_with(world, "members that disagree are told so");
     return 0;
 }

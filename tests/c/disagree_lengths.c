@@ -3,13 +3,12 @@
    that they go another way. Nobody waits for ever, and no operation that follows gives a wrong result: it is right, or
    an error.
    ranks: 2 3 */
-#include "check.h"
+#include "disagree.h"
 
 enum { LONG = 30000, MOST = 4, OPERATIONS = 16, FORMS = 2, AFTER = 6 };
 static const int numbers[][2] = {{1, 5000}, {5000, 1}, {0, 1}, {1, 0}, {1, 20}, {300, 20}, {300, LONG}, {LONG, 5000}};
 enum { NUMBERS = sizeof numbers / sizeof *numbers };
 
-static int rank, size;
 static int from[MOST * LONG], into[MOST * LONG];
 
 #define CALL(Name, name, ...)                                                                                          \
@@ -101,20 +100,12 @@ static void disagreement(int what, int form, const int n[2], int odd, MPI_Comm w
     OK(MPI_Comm_free(&comm));
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
-    MPI_Comm world;
-    OK(MPI_Init(&argc, &argv));
-    OK(MPI_Comm_dup(MPI_COMM_WORLD, &world));
-    OK(MPI_Comm_set_errhandler(world, MPI_ERRORS_RETURN));
-    OK(MPI_Comm_rank(world, &rank));
-    OK(MPI_Comm_size(world, &size));
+    MPI_Comm world = begin();
     for (int what = 0; what < OPERATIONS; what++)
         for (int i = 0; i < NUMBERS; i++)
             disagreement(what, (what + i) % FORMS, numbers[i], (what + i) % 2 ? size - 1 : 0, world);
-    OK(MPI_Comm_free(&world));
-    OK(MPI_Finalize());
-    if (rank == 0)
-        printf("nobody takes what belongs to another operation\n");
+    end_with(world, "nobody takes what belongs to another operation");
     return 0;
 }

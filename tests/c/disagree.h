@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What programs share whose members disagree: a communicator with the processes of the job whose errors are returned. */
+#ifndef DISAGREE_H
+#define DISAGREE_H
+
+#include "check.h"
+
+static int rank, size;
+
+static inline MPI_Comm begin(void)
+{
+    MPI_Comm world;
+    OK(MPI_Init(NULL, NULL));
+    OK(MPI_Comm_dup(MPI_COMM_WORLD, &world));
+    OK(MPI_Comm_set_errhandler(world, MPI_ERRORS_RETURN));
+    OK(MPI_Comm_rank(world, &rank));
+    OK(MPI_Comm_size(world, &size));
+    return world;
+}
+
+static inline void end_with(MPI_Comm world, const char *what)
+{
+    OK(MPI_Comm_free(&world));
+    OK(MPI_Finalize());
+    if (rank == 0)
+        printf("%s\n", what);
+}
+
+#endif
