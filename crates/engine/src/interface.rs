@@ -7,14 +7,14 @@ use isthmus_schedule::step::{Plan, Together};
 use isthmus_transport::Peer;
 use isthmus_transport::sharing::Sharing;
 
-use crate::base::notes::{Amount, Made};
+use crate::base::notes::Made;
 use crate::base::requests::Owner;
 use crate::engine::plans;
 use crate::groups::rows::slots::Slots;
 use crate::groups::state::{Groups, give_back};
 use crate::groups::{Cut, Taker};
-use crate::mismatch::asking::{begins, note_made};
-use crate::mismatch::{Host, Which};
+use crate::mismatch::Which;
+use crate::mismatch::asking::{note_made, passes};
 use crate::p2p::Core;
 use crate::p2p::Outbound;
 use crate::p2p::{cancel, receive, send};
@@ -290,8 +290,7 @@ impl Turns<'_> {
             &mut self.core.state,
             Which::new(self.channel.context, sequence & 0xffff),
         );
-        begins(state, self.channel, which, operation, Amount::default());
-        state.agreement_mut().ends(which);
+        passes(state, self.channel, which, operation);
     }
 
     /// The same for one that is waited for as this request, with the bytes of which all members must say the same
@@ -312,6 +311,12 @@ impl Turns<'_> {
     pub fn take_to_make(self, what: What, made: Made, call: Operation, in_memory: bool) {
         self.groups.take_turn_to_make(self.core, self.channel, what, in_memory);
         note_made(&mut self.core.state, self.channel, made, call);
+    }
+
+    /// A persistent operation is started in which this process has no part: whoever waits for it hears that.
+    pub fn pass(self, operation: Operation, number: u32) {
+        let which = Which::new(self.channel.context, number & 0xffff);
+        passes(&mut self.core.state, self.channel, which, operation);
     }
 
     /// A persistent operation of the group was started as this request.

@@ -114,11 +114,7 @@ impl Planned {
         let (comm, me) = (acting(comm), acting(comm).rank());
         usable(comm)?;
         let form = comm.common_form(world);
-        let amount = match among {
-            // Machines that represent data differently may say different numbers and mean the same.
-            Among::Group(_) if form.is_none() => call.common_bytes(),
-            _ => None,
-        };
+        let amount = amount_of(&call, &role, &among).filter(|_| form.is_none());
         let binding = binding.in_form(form).of_all(amount);
         let together = call.together && form.is_none();
         let call = Call { together, ..call };
@@ -162,6 +158,16 @@ impl Planned {
             }
         }
         Ok(request)
+    }
+}
+
+/// The bytes of which all members must say the same number, if there is such a number. (Machines that represent data
+/// differently may say different ones and mean the same.)
+fn amount_of(call: &Call, role: &Role, among: &Among) -> Option<u64> {
+    match (role, among) {
+        (Role::Bystander, _) | (_, Among::Graph(_)) => None,
+        (_, Among::Group(_)) => call.common_bytes(),
+        (_, Among::Sides(_, sides)) => schedule::inter_common_bytes(call, sides),
     }
 }
 

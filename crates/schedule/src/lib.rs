@@ -73,7 +73,7 @@ pub use compose::{Composite, Members, SubPlan};
 pub use cost::{ALONE, Spent, combining, natively};
 pub use crossings::{Bytes, Crossings, Messages, OfBytes, OfMessages};
 pub use explain::{Candidate, Choice, explain};
-pub use inter::{Sides, inter_counts_phase, inter_plan};
+pub use inter::{Sides, inter_common_bytes, inter_counts_phase, inter_plan};
 pub use neighbor::{Done, Edge, Neighbours, neighbor_plan, neighbor_rest};
 pub use network::{Jobs, Network};
 pub use node::steps_together;

@@ -48,6 +48,8 @@ enum Ending {
     Regular,
     /// Before its time, because of this one.
     GaveUp(Odd),
+    /// This process has no part in it, whenever it is started.
+    Passed,
     /// Before its time, with the loss of a member or of the communicator: others hear of those by other ways.
     Cut,
 }
@@ -123,6 +125,29 @@ impl Amount {
 }
 
 impl Note {
+    /// Of an operation that begins.
+    pub(crate) fn of(sequence: u32, operation: Operation, amount: Amount) -> Self {
+        Self {
+            sequence,
+            operation,
+            amount,
+            ending: Ending::Regular,
+        }
+    }
+
+    /// The same of one in which this process has no part.
+    pub(crate) fn passing(sequence: u32, operation: Operation) -> Self {
+        Self {
+            ending: Ending::Passed,
+            ..Self::of(sequence, operation, Amount::default())
+        }
+    }
+
+    /// Whether this process has no part in it, whenever it is started.
+    pub(crate) fn is_passed(&self) -> bool {
+        self.ending == Ending::Passed
+    }
+
     pub(crate) fn operation(&self) -> Operation {
         self.operation
     }
@@ -135,7 +160,7 @@ impl Note {
     pub(crate) fn gave_up(&self) -> Option<Odd> {
         match self.ending {
             Ending::GaveUp(odd) => Some(odd),
-            Ending::Regular | Ending::Cut => None,
+            Ending::Regular | Ending::Passed | Ending::Cut => None,
         }
     }
 
@@ -153,21 +178,16 @@ impl Notes {
 
     /// An operation begins. True: it is the first.
     #[inline]
-    pub(crate) fn begins(&self, sequence: u32, operation: Operation, amount: Amount) -> bool {
+    pub(crate) fn begins(&self, note: Note) -> bool {
         let mut last = self.lock();
         let notes = &mut last.get_or_insert_default().notes;
         let first = notes.is_empty();
-        let slot = slot(sequence);
+        let slot = slot(note.sequence);
         if notes.len() <= slot {
             // Many communicators have few operations.
             notes.resize(slot + 1, NOTHING);
         }
-        notes[slot] = Note {
-            sequence,
-            operation,
-            amount,
-            ending: Ending::Regular,
-        };
+        notes[slot] = note;
         first
     }
 

@@ -8,7 +8,7 @@ use isthmus_wire::frame::{Header, Kind, protocol};
 use crate::base::channel::Channel;
 use crate::base::counters::Operation;
 use crate::base::error::EngineError;
-use crate::base::notes::{Amount, Made, Odd, tag_of};
+use crate::base::notes::{Amount, Made, Note, Odd, tag_of};
 use crate::mismatch::{Found, Host, Question, Testimony, Which, Why};
 
 /// Lowest byte of the upper half of a frame's token: what it says of the operation whose number is in the lower half.
@@ -147,9 +147,21 @@ pub(crate) fn note_made(host: &mut impl Host, channel: &Channel, made: Made, cal
 #[inline]
 pub(crate) fn begins(host: &mut impl Host, channel: &Channel, which: Which, operation: Operation, amount: Amount) {
     let Some(notes) = &channel.notes else { return };
-    if host.agreement_mut().begins(notes, which, operation, amount) {
+    let note = Note::of(which.sequence, operation, amount);
+    if host.agreement_mut().begins(notes, which.context, note) {
         compare_kept(host, which);
     }
+}
+
+/// This process has no part in an operation. Others may wait for it all the same: they hear that it is over here.
+#[inline]
+pub(crate) fn passes(host: &mut impl Host, channel: &Channel, which: Which, operation: Operation) {
+    let Some(notes) = &channel.notes else { return };
+    let note = Note::passing(which.sequence, operation);
+    if host.agreement_mut().begins(notes, which.context, note) {
+        compare_kept(host, which);
+    }
+    host.agreement_mut().passes();
 }
 
 /// An operation begins that others have asked for.

@@ -176,19 +176,20 @@ pub(crate) struct Agreement {
 impl Agreement {
     /// An operation in messages begins. True if others may have asked for it.
     #[inline]
-    pub(crate) fn begins(&mut self, notes: &Arc<Notes>, which: Which, operation: Operation, amount: Amount) -> bool {
-        if notes.begins(which.sequence, operation, amount) {
+    pub(crate) fn begins(&mut self, notes: &Arc<Notes>, context: Context, note: Note) -> bool {
+        if notes.begins(note) {
             if self.notes.len() >= self.room {
                 self.forget();
             }
-            self.notes.insert(which.context, Arc::downgrade(notes));
+            self.notes.insert(context, Arc::downgrade(notes));
         }
         !self.questions.is_empty()
     }
 
     /// A persistent operation is made, by the call with the number of `which`. True if others may have asked for that.
     pub(crate) fn makes(&mut self, notes: &Arc<Notes>, which: Which, number: u32, operation: Operation) -> bool {
-        let asked = self.begins(notes, which, operation, Amount::default());
+        let note = Note::of(which.sequence, operation, Amount::default());
+        let asked = self.begins(notes, which.context, note);
         notes.makes(Made {
             number,
             call: which.sequence,
@@ -213,6 +214,12 @@ impl Agreement {
         self.room = 2 * self.notes.len().max(FEW);
     }
 
+    /// This process has no part in it. Those who have asked for it are told.
+    #[inline]
+    pub(crate) fn passes(&mut self) {
+        self.unsettled |= !self.questions.is_empty();
+    }
+
     /// It has ended: nobody waits for it here any more.
     #[inline]
     pub(crate) fn ends(&mut self, which: Which) {
@@ -235,7 +242,8 @@ impl Agreement {
         let all = std::mem::take(&mut self.questions);
         let is_settled = |question: &Question| {
             let which = question.which;
-            !which.is_persistent() && self.is_called(which) && is_over(which)
+            let may_end = !which.is_persistent() || self.note(which).is_some_and(|note| note.is_passed());
+            may_end && self.is_called(which) && is_over(which)
         };
         let (settled, kept): (Vec<_>, Vec<_>) = all.into_iter().partition(is_settled);
         self.questions = kept.into();

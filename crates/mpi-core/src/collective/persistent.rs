@@ -92,7 +92,10 @@ impl Persistent {
     pub fn start(&self, world: &World) -> Result<Performed> {
         usable(&self.comm)?;
         let there = match &self.kept {
-            EachStart::Nothing => return Ok(Performed::Done),
+            EachStart::Nothing => {
+                self.pass(world);
+                return Ok(Performed::Done);
+            }
             EachStart::Own(own) => self.start_there(world, own)?,
             EachStart::Plan => None,
         };
@@ -110,6 +113,15 @@ impl Persistent {
             engine.turns(channel).watch(request);
         }
         Ok(Performed::of(begun))
+    }
+
+    /// This process has no part. Others may have one, and wait for it.
+    fn pass(&self, world: &World) {
+        let operation = world.operation(self.planned.call.operation);
+        let mut engine = world.engine().lock();
+        engine
+            .turns(acting(&self.comm).channel())
+            .pass(operation, self.sequence);
     }
 
     fn start_plan(&self, world: &World) -> Result<Request> {

@@ -11,7 +11,7 @@ pub use sides::Sides;
 
 use crate::Network;
 use crate::step::{Plan, Rank};
-use crate::{Call, CountsPhase, Operation, barrier};
+use crate::{Blocks, Call, CountsPhase, Operation, barrier};
 use std::sync::Arc;
 
 /// The part of process `me` in a collective between two groups. `network` is that of both groups together; ranks are
@@ -43,6 +43,24 @@ pub fn inter_plan(call: &Call, network: &Arc<Network>, sides: &Sides, me: Rank) 
             }
         }
         other => unreachable!("{other:?} is not defined between groups"),
+    }
+}
+
+/// Bytes of which all members of both groups must say the same number; `None`: there is no such number. Whoever gave
+/// MPI_PROC_NULL as root does not say any.
+pub fn inter_common_bytes(call: &Call, sides: &Sides) -> Option<u64> {
+    let bytes = call.common_bytes()?;
+    match call.operation {
+        // What a group gives is what the other one takes.
+        Operation::Allgather | Operation::Alltoall => {
+            let Blocks::Equal(taken) = call.receive_blocks else {
+                return None;
+            };
+            bytes.checked_add(call.bytes(taken))
+        }
+        Operation::Allgatherv => None,
+        Operation::ReduceScatterBlock => bytes.checked_mul(sides.local.len() as u64),
+        _ => Some(bytes),
     }
 }
 

@@ -11,6 +11,8 @@ use crate::groups::Whose;
 use crate::groups::rows::slots::Slots;
 use crate::groups::strays::Called;
 use crate::groups::unwritten::{Unwritten, Writing};
+use crate::mismatch::Which;
+use crate::mismatch::asking::passes;
 
 /// One call of a collective operation of a group.
 pub struct GroupCall<'a> {
@@ -169,6 +171,9 @@ impl GroupCall<'_> {
         let Engine { core, groups, .. } = engine;
         let begun = groups.pass(core, self.channel, step).transpose()?;
         core.state.tools_mut().called(self.operation);
+        // Who sends it a long block all the same asks for it.
+        let which = Which::new(self.channel.context, self.sequence & 0xffff);
+        passes(&mut core.state, self.channel, which, self.operation);
         Some(core.begun(begun))
     }
 
