@@ -76,7 +76,7 @@ pub fn retire_transport(engine: &mut Engine, number: u8, reason: &str) -> Option
 pub fn drop_transport(engine: &mut Engine, number: u8) -> Option<Box<dyn Transport>> {
     leave(engine, number);
     let place = engine.core.transports.get_mut(usize::from(number))?;
-    Some(std::mem::replace(place, Box::new(retired::Retired)))
+    Some(std::mem::replace(place, Box::new(retired::retired())))
 }
 
 /// Nobody has anything to do with these peers any more, whose transports have left: nothing is kept of them.

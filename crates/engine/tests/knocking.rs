@@ -3,87 +3,82 @@
 
 mod common;
 
-use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex};
 
 use common::receiving;
 use isthmus_datatype::raw::OwnMemory;
 use isthmus_engine::{Channel, Context, Engine, EngineError, Members, Newcomers, Setup, Special, doubt, set_goes_on};
-use isthmus_transport::{Job, Limits, Peer, Processes, SendError, Sink, Transport};
-use isthmus_wire::frame::Header;
+use isthmus_transport::{Job, Limits, Peer, Processes, SendError, Still, Told, Transport};
 
 /// Processes of each job.
 const EACH: u32 = 3;
 
-/// Nobody is reached by it, which is noticed when something is sent. Notes to whom.
-#[derive(Clone, Default)]
-struct Gone(Arc<Mutex<Vec<Peer>>>);
+/// To whom frames were sent.
+type Tried = Arc<Mutex<Vec<Peer>>>;
 
-impl Transport for Gone {
-    fn name(&self) -> &'static str {
-        "gone"
-    }
-    fn limits(&self, _: Peer) -> Limits {
-        Limits {
-            frame: 4096,
-            eager: 4096,
-            pull: false,
-            bulk: false,
-            far: true,
+/// Writes down to whom frames are sent. `reaches`: whether that succeeds; else it is noticed then that nobody is there.
+fn noting(tried: &Tried, reaches: bool) -> Box<dyn Transport> {
+    let limits = Limits {
+        frame: 4096,
+        eager: 4096,
+        pull: false,
+        bulk: false,
+        far: true,
+    };
+    let tried = Arc::clone(tried);
+    let hear = move |told| {
+        if let Told::Send(peer) = told {
+            tried.lock().expect("whole").push(peer);
         }
-    }
-    fn send(&mut self, peer: Peer, _: &Header, _: &[u8]) -> Result<(), SendError> {
-        self.0.lock().expect("whole").push(peer);
-        Err(SendError::Lost("nobody is there".into()))
-    }
-    fn poll(&mut self, _: &mut dyn Sink) -> bool {
-        false
-    }
-    fn lose(&mut self, _: Peer, _: &str) {}
-    fn arm(&mut self) -> bool {
-        true
-    }
-    fn disarm(&mut self) {}
-    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        None
-    }
-    fn close(&mut self, _: &mut dyn Sink) -> bool {
-        true
-    }
+        match reaches {
+            true => Ok(()),
+            false => Err(SendError::Lost("nobody is there".into())),
+        }
+    };
+    Box::new(Still::new("noting", limits, hear))
 }
 
 /// Process 0 of a job, which has met another one, and whom it has tried to reach.
-fn engine() -> (Engine, Gone) {
-    let gone = Gone::default();
+fn engine() -> (Engine, Tried) {
+    engine_of(EACH, false)
+}
+
+/// The same of so many processes in each job; the others are there or not.
+fn engine_of(each: u32, reaches: bool) -> (Engine, Tried) {
+    let tried = Tried::default();
     let mut engine = Engine::new(Setup {
         me: Peer::new(0),
-        processes: Processes::of("job", EACH),
-        transports: vec![Box::new(gone.clone())],
-        routes: vec![0; EACH as usize],
-        levels: vec![4; EACH as usize],
+        processes: Processes::of("job", each),
+        transports: vec![noting(&tried, reaches)],
+        routes: vec![0; each as usize],
+        levels: vec![4; each as usize],
         representations: Vec::new(),
     });
-    let route = engine.add_transport(Box::new(gone.clone())).expect("there is room");
+    let route = engine.add_transport(noting(&tried, reaches)).expect("there is room");
     let job = engine.core.processes().job("other");
     let met = engine.take_in(Newcomers {
         job,
-        ranks: 0..EACH,
+        ranks: 0..each,
         contexts: Job::OWN,
         me: None,
-        routes: vec![route; EACH as usize],
-        levels: vec![0; EACH as usize],
+        routes: vec![route; each as usize],
+        levels: vec![0; each as usize],
         representations: Vec::new(),
     });
-    assert_eq!(met, Ok(Peer::new(EACH)));
-    (engine, gone)
+    assert_eq!(met, Ok(Peer::new(each)));
+    (engine, tried)
 }
 
 /// Of the processes of both jobs.
 fn merged() -> Channel {
+    merged_of(EACH)
+}
+
+fn merged_of(each: u32) -> Channel {
     Channel {
         context: Context::new(Job::OWN.number(), (1 << 30) + 4),
         rank: 0,
-        members: Members::of(&Peer::first(2 * EACH).collect::<Vec<_>>()),
+        members: Members::of(&Peer::first(2 * each).collect::<Vec<_>>()),
         slab: None,
         node: None,
         special: Special::none(),
@@ -113,7 +108,7 @@ fn whoever_waits_for_a_message_of_one_hears_of_its_loss() {
                 "{from:?}: {ended:?}, {pending:?}"
             );
             // Those of its own job are the launcher's to tell of.
-            let tried = gone.0.lock().expect("whole").clone();
+            let tried = gone.lock().expect("whole").clone();
             let all: Vec<Peer> = Peer::first(2 * EACH).skip(EACH as usize).collect();
             assert!(
                 from.is_none() && tried.iter().all(|peer| all.contains(peer)) || tried == [all[1]],
@@ -143,5 +138,5 @@ fn nobody_of_its_own_job_is_disturbed() {
     let target = OwnMemory::new(0, 1);
     let request = engine.irecv(&merged(), Some(1), None, receiving(&target, 1));
     engine.ask_others();
-    assert!(engine.core.take(request).is_none() && gone.0.lock().expect("whole").is_empty());
+    assert!(engine.core.take(request).is_none() && gone.lock().expect("whole").is_empty());
 }

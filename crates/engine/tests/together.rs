@@ -3,78 +3,33 @@
 
 mod common;
 
-use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex};
 
 use common::store::{FLUSH, Store, at};
 use isthmus_engine::{Engine, Peer, Port, Setup};
-use isthmus_transport::{Limits, Processes, SendError, Sink, Transport};
+use isthmus_transport::Told::{Gather, Send, SendGathered};
+use isthmus_transport::{Limits, Processes, Still, Told};
 use isthmus_wire::frame::{Header, Kind, protocol};
 
-/// What a transport is told, in order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Call {
-    Gather(u32),
-    Send(u32),
-    SendGathered(u32),
-}
-use Call::{Gather, Send, SendGathered};
-
-/// Writes down what it is told.
-struct Listening(Arc<Mutex<Vec<Call>>>);
-
-impl Listening {
-    fn hears(&self, call: Call) {
-        self.0.lock().expect("whole").push(call);
-    }
-}
-
-impl Transport for Listening {
-    fn name(&self) -> &'static str {
-        "listening"
-    }
-    fn limits(&self, _: Peer) -> Limits {
-        Limits {
-            frame: 4096,
-            eager: 4096,
-            pull: false,
-            bulk: false,
-            far: false,
-        }
-    }
-    fn gather(&mut self, peer: Peer) {
-        self.hears(Gather(peer.index() as u32));
-    }
-    fn send_gathered(&mut self, peer: Peer) {
-        self.hears(SendGathered(peer.index() as u32));
-    }
-    fn send(&mut self, peer: Peer, _: &Header, _: &[u8]) -> Result<(), SendError> {
-        self.hears(Send(peer.index() as u32));
-        Ok(())
-    }
-    fn poll(&mut self, _: &mut dyn Sink) -> bool {
-        false
-    }
-    fn lose(&mut self, _: Peer, _: &str) {}
-    fn arm(&mut self) -> bool {
-        true
-    }
-    fn disarm(&mut self) {}
-    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        None
-    }
-    fn close(&mut self, _: &mut dyn Sink) -> bool {
-        true
-    }
-}
-
 /// What the transport of process 0 of three is told while a machine does this.
-fn calls(act: impl FnOnce(&mut Port<'_>)) -> Vec<Call> {
-    let all = Arc::default();
+fn calls(act: impl FnOnce(&mut Port<'_>)) -> Vec<Told> {
+    let all: Arc<Mutex<Vec<Told>>> = Arc::default();
+    let limits = Limits {
+        frame: 4096,
+        eager: 4096,
+        pull: false,
+        bulk: false,
+        far: false,
+    };
+    let heard = Arc::clone(&all);
+    let listening = Still::new("listening", limits, move |told| {
+        heard.lock().expect("whole").push(told);
+        Ok(())
+    });
     let mut engine = Engine::new(Setup {
         me: Peer::new(0),
         processes: Processes::of("job", 3),
-        transports: vec![Box::new(Listening(Arc::clone(&all)))],
+        transports: vec![Box::new(listening)],
         routes: vec![0; 3],
         levels: vec![4; 3],
         representations: Vec::new(),
@@ -100,7 +55,16 @@ fn a_part_within_one_for_the_same_peer_leaves_with_all_of_that() {
             say(port, 1);
         });
     });
-    assert_eq!(calls, [Gather(1), Send(1), Send(1), Send(1), SendGathered(1)]);
+    assert_eq!(
+        calls,
+        [
+            Gather(Peer::new(1)),
+            Send(Peer::new(1)),
+            Send(Peer::new(1)),
+            Send(Peer::new(1)),
+            SendGathered(Peer::new(1))
+        ]
+    );
 }
 
 #[test]
@@ -114,6 +78,15 @@ fn a_part_within_one_for_another_peer_leaves_together_too() {
             port.together(Peer::new(1), |port| say(port, 1));
         });
     });
-    let first = [Gather(1), Gather(2), Send(2), Send(2), SendGathered(2)];
-    assert_eq!(calls, [&first[..], &[Send(1), SendGathered(1)]].concat());
+    let first = [
+        Gather(Peer::new(1)),
+        Gather(Peer::new(2)),
+        Send(Peer::new(2)),
+        Send(Peer::new(2)),
+        SendGathered(Peer::new(2)),
+    ];
+    assert_eq!(
+        calls,
+        [&first[..], &[Send(Peer::new(1)), SendGathered(Peer::new(1))]].concat()
+    );
 }

@@ -26,6 +26,7 @@ mod peer;
 mod processes;
 pub mod sharing;
 pub mod slabs;
+mod still;
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
@@ -38,6 +39,7 @@ pub use isthmus_link::sharing::{Class, Path};
 pub use lend::{Lease, Lent};
 pub use peer::Peer;
 pub use processes::{Called, Job, NotTaken, Process, Processes};
+pub use still::{Still, Told};
 
 /// What is known of the links to peers: bytes per second; `None`: nothing.
 pub type Rates = Arc<dyn Fn(Peer) -> Option<u64> + Send + Sync>;
