@@ -140,3 +140,26 @@ fn nobody_of_its_own_job_is_disturbed() {
     engine.ask_others();
     assert!(engine.core.take(request).is_none() && gone.lock().expect("whole").is_empty());
 }
+
+#[test]
+fn of_many_who_could_send_each_is_reached_in_the_end() {
+    const MANY: u32 = 150;
+    let (mut engine, tried) = engine_of(MANY, true);
+    let target = OwnMemory::new(0, 1);
+    let request = engine.irecv(&merged_of(MANY), None, None, receiving(&target, 1));
+    let mut reached = 0;
+    loop {
+        engine.ask_others();
+        let tried = tried.lock().expect("whole").len();
+        if tried == reached {
+            break;
+        }
+        reached = tried;
+    }
+    let mut tried = tried.lock().expect("whole").clone();
+    tried.sort_by_key(|peer| peer.index());
+    // Each once.
+    let all: Vec<Peer> = Peer::first(2 * MANY).skip(MANY as usize).collect();
+    assert_eq!(tried, all);
+    assert!(engine.core.take(request).is_none());
+}

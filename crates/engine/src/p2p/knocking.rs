@@ -43,6 +43,11 @@ impl Knocking {
         self.done.insert(peer)
     }
 
+    /// Whether it has done that.
+    pub(crate) fn has_begun(&self, peer: Peer) -> bool {
+        self.done.contains(&peer)
+    }
+
     /// Others may become these peers.
     pub(crate) fn forget(&mut self, peers: &[Peer]) {
         if !self.done.is_empty() {

@@ -9,7 +9,7 @@ use crate::base::requests::{NONE, Owner, Slot};
 use crate::p2p::knocking::Source;
 use crate::p2p::{ReceiveStage, SendStage, State, Task};
 
-/// At so many of those that any could send what a process waits for it knocks.
+/// At so many of those that any could send what a process waits for it knocks at a time.
 const KNOCKS: usize = 64;
 
 /// Messages of collective operations have odd contexts, those that construct communicators the upper bit.
@@ -59,7 +59,7 @@ pub(crate) fn waits(state: &State, of_machine: impl Fn(Owner, u32) -> Option<Ite
 }
 
 /// Processes of other jobs whose messages this process waits for and at which it has not knocked yet; of those that any
-/// of many could send, some.
+/// of many could send, some at a time, until it has knocked at all.
 #[cold]
 pub(crate) fn next_to_knock_at(state: &mut State) -> Vec<Peer> {
     let mut sources: Vec<Source> = state.knocking.take_probed().into_iter().collect();
@@ -82,7 +82,8 @@ pub(crate) fn next_to_knock_at(state: &mut State) -> Vec<Peer> {
                 // Each process begins with another one.
                 let (first, count) = (state.me.number(), members.count());
                 let all = (0..count).map(|at| members.peer((first % count + at) % count));
-                found.extend(all.filter(|&peer| is_abroad(state, peer)).take(KNOCKS));
+                let is_next = |&peer: &Peer| is_abroad(state, peer) && !state.knocking.has_begun(peer);
+                found.extend(all.filter(is_next).take(KNOCKS));
             }
         }
     }
