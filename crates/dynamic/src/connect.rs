@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! MPI_Comm_accept and MPI_Comm_connect.
 
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver};
@@ -28,8 +29,10 @@ const BRIEFLY: Duration = Duration::from_millis(500);
 const RACERS: usize = 4;
 /// How long the process at the port has for its part of the handshake, by that other way: strangers crowd it.
 const ANSWER: Duration = Duration::from_secs(10);
-/// How long who was accepted has to say that it is still there.
+/// Who was accepted and has not said for so long that it is still there is no reason to let others wait.
 const STILL_THERE: Duration = Duration::from_secs(5);
+/// So many are waited for at the same time; beyond that nobody waits any longer for whoever came first.
+const WELCOMED: usize = 16;
 
 /// Waits for a group that connects to a port of this process, and becomes an intercommunicator with it; collective over
 /// `comm`. `port`: its name, asked for at the root only, and perhaps whom it takes from now on.
@@ -67,29 +70,41 @@ fn all_live(world: &World, comm: &Comm) -> Result<()> {
     lost.map_or(Ok(()), |lost| Err((&lost).into()))
 }
 
+/// Who is the first to say, after it was told that it is accepted, that it is still there. It may have given up
+/// meanwhile, or be slow, or wish nobody well: then others come in beside it, and who is not taken calls again.
 fn welcome<'w>(world: &'w World, port: &str, awaited: impl Fn() -> Result<()>) -> Result<Pipe<'w>> {
-    loop {
-        let mut contact = next(world, port, &awaited)?;
-        contact.send(&Message::Welcome.encode());
-        let mut pipe = Pipe::of(world, contact);
-        // Who has given up meanwhile is not waited for.
-        let answer = pipe.receive(Some(Instant::now() + STILL_THERE));
-        if let Ok(Message::Here) = answer.and_then(|answer| decoded(&answer)) {
-            pipe.contact.trust();
-            return Ok(pipe);
-        }
-    }
-}
-
-/// Who comes next.
-fn next(world: &World, port: &str, awaited: impl Fn() -> Result<()>) -> Result<Contact> {
+    let mut welcomed: VecDeque<(Pipe<'w>, Instant)> = VecDeque::new();
     let mut rests = Rests::of(world);
     loop {
-        if let Some(contact) = door::next(port)? {
-            return Ok(contact);
+        // Who has gone, or speaks another language, is not waited for.
+        for (mut pipe, since) in std::mem::take(&mut welcomed) {
+            match pipe.look() {
+                Ok(Some(answer)) => {
+                    if matches!(decoded(&answer), Ok(Message::Here)) {
+                        pipe.contact.trust();
+                        return Ok(pipe);
+                    }
+                }
+                Ok(None) => welcomed.push_back((pipe, since)),
+                Err(_) => {}
+            }
+        }
+        let last = welcomed.back().map(|(_, since)| since.elapsed());
+        if last.is_none_or(|last| last >= STILL_THERE) {
+            if let Some(mut contact) = door::next(port)? {
+                contact.send(&Message::Welcome.encode());
+                welcomed.push_back((Pipe::of(world, contact), Instant::now()));
+                if welcomed.len() > WELCOMED {
+                    welcomed.pop_front();
+                }
+                continue;
+            }
         }
         awaited()?;
-        rests.briefly();
+        match welcomed.back() {
+            Some((pipe, _)) => rests.on(&pipe.contact),
+            None => rests.briefly(),
+        }
     }
 }
 
@@ -140,7 +155,12 @@ fn greet<'w>(world: &'w World, text: &str, patience: Duration) -> Result<Pipe<'w
         let proofs = shown.as_ref().map_or_else(|_| Vec::new(), Clone::clone);
         pipe.contact.send(&Message::Greeting(name.secret, proofs).encode());
         match begun.map_err(|why| lost(&why)).and_then(|()| pipe.receive(Some(until))) {
-            Ok(answer) => return admitted(pipe, &answer, shown.as_ref().err()),
+            Ok(answer) => match admitted(pipe, &answer, shown.as_ref().err())? {
+                Some(pipe) => return Ok(pipe),
+                // It was too slow for that, and others have come first.
+                None if Instant::now() >= until => break,
+                None => {}
+            },
             Err(_) if Instant::now() >= until => break,
             Err(error) if call >= CALLS => {
                 let why = error.message;
@@ -175,12 +195,13 @@ fn prove(world: &World, name: &PortName) -> std::result::Result<Vec<Proof>, Stri
     }
 }
 
-/// What the process at the port has answered. `keyless`: why nothing was proven.
-fn admitted<'w>(mut pipe: Pipe<'w>, answer: &[u8], keyless: Option<&String>) -> Result<Pipe<'w>> {
+/// What the process at the port has answered. `keyless`: why nothing was proven. `None`: it has taken another one.
+fn admitted<'w>(mut pipe: Pipe<'w>, answer: &[u8], keyless: Option<&String>) -> Result<Option<Pipe<'w>>> {
     let why = match decoded(answer)? {
         Message::Welcome => {
             pipe.contact.send(&Message::Here.encode());
-            return Ok(pipe);
+            // Whoever is taken hears at once from the other leader.
+            return Ok(pipe.hear_first().is_ok().then_some(pipe));
         }
         Message::Refused(why) => format!("the process at the port refuses the connection: {why}"),
         Message::NoKey => {

@@ -23,6 +23,8 @@ const DOUBLINGS: u32 = 4;
 pub(crate) struct Pipe<'w> {
     pub(crate) world: &'w World,
     pub(crate) contact: Contact,
+    /// What the other leader has said first.
+    pub(crate) first: Option<Vec<u8>>,
     /// What the connection needs.
     pub(crate) _held: Option<Held>,
 }
@@ -74,16 +76,28 @@ impl<'w> Pipe<'w> {
         Self {
             world,
             contact,
+            first: None,
             _held: None,
         }
+    }
+
+    /// The next message, if it is there; an error: none can come.
+    pub(crate) fn look(&mut self) -> Result<Option<Vec<u8>>> {
+        let came = self.contact.advance().and_then(|()| self.contact.receive());
+        came.map_err(|why| lost(&why))
+    }
+
+    /// Waits for what the other leader says first in the exchange.
+    pub(crate) fn hear_first(&mut self) -> Result<()> {
+        self.first = Some(self.receive(None)?);
+        Ok(())
     }
 
     /// The next message; an error: none can come, or not in time.
     pub(crate) fn receive(&mut self, until: Option<Instant>) -> Result<Vec<u8>> {
         let mut rests = Rests::of(self.world);
         loop {
-            let came = self.contact.advance().and_then(|()| self.contact.receive());
-            if let Some(message) = came.map_err(|why| lost(&why))? {
+            if let Some(message) = self.look()? {
                 return Ok(message);
             }
             if until.is_some_and(|until| Instant::now() >= until) {
@@ -104,7 +118,10 @@ pub(crate) fn lost(why: &str) -> Error {
 impl Exchange for Pipe<'_> {
     fn exchange(&mut self, mine: &[u8]) -> Result<Vec<u8>> {
         self.contact.send(mine);
-        let theirs = self.receive(None)?;
+        let theirs = match self.first.take() {
+            Some(first) => first,
+            None => self.receive(None)?,
+        };
         let mut rests = Rests::of(self.world);
         while !self.contact.has_left() {
             self.contact.advance().map_err(|why| lost(&why))?;
