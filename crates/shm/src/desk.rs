@@ -101,12 +101,6 @@ impl Arrived {
         (self.0.load(Ordering::Relaxed) >> BYTES_SHIFT) as usize
     }
 
-    /// Asks for its cache line, to write it soon.
-    #[inline]
-    pub(crate) fn fetch(&self) {
-        crate::sync::fetch_to_write(&self.0);
-    }
-
     #[inline]
     pub(crate) fn is_there(&self, sign: u64) -> bool {
         self.0.load(Ordering::Acquire) & SIGN == sign

@@ -24,18 +24,20 @@ use crate::view::{Layout, MARK, SlabView, header, rounds};
 const SOON: u64 = 6;
 
 impl ShmTransport {
-    /// After a cell was given: its writer's one in a round of words or a short one soon comes to this core, if that is
-    /// not there anyway, while it does other things.
+    /// After so many bytes of a cell were given: as much of its writer's one in a round soon comes to this core, if
+    /// that is not there anyway, while it does other things. Who gives a block looks for sleepers behind a fence, so it
+    /// waits until all lines of the block are there.
     #[inline]
-    fn prepare(&self, slab: &Slab, round: Round, cell: u32) {
-        if matches!(round.size, CellSize::Word | CellSize::Short) {
-            let next = Round {
-                number: round.number + SOON,
-                ..round
-            };
-            let view = self.layouts.view(&self.segment, slab);
-            view.arrived_at(next.size, view.cell(next, cell).0).fetch();
+    fn prepare(&self, slab: &Slab, round: Round, cell: u32, bytes: usize) {
+        if round.size == CellSize::Long {
+            return;
         }
+        let next = Round {
+            number: round.number + SOON,
+            ..round
+        };
+        let view = self.layouts.view(&self.segment, slab);
+        view.fetch(view.cell(next, cell).0, header(round.size) + bytes);
     }
 
     /// Wakes those who sleep at a place, after something happened there.
@@ -287,7 +289,7 @@ impl SharedSlabs for ShmTransport {
             arrived.last(sign);
         }
         self.announce(slab.number);
-        self.prepare(slab, round, cell);
+        self.prepare(slab, round, cell, bytes);
         if leaves {
             self.leave(slab, round);
         }
@@ -304,6 +306,7 @@ impl SharedSlabs for ShmTransport {
             number: round.number + SOON,
             ..round
         };
+        let ((first, room), (next, _), apart) = (view.cell(round, 0), view.cell(soon, 0), view.apart(round.size));
         // With the last one sleepers are looked for.
         let last = slab
             .members
@@ -312,9 +315,12 @@ impl SharedSlabs for ShmTransport {
             if cell == slab.me {
                 continue;
             }
-            let (block, (at, room)) = (block(cell), view.cell(round, cell));
-            let bytes = usize::try_from(block.window().1).unwrap_or(0);
-            assert!(header + bytes <= room, "more than the cells of a round hold");
+            let (block, offset) = (block(cell), cell as usize * apart);
+            let (at, bytes) = (first + offset, usize::try_from(block.window().1).unwrap_or(0));
+            assert!(
+                header + bytes <= room.min(apart),
+                "more than the cell of a member holds"
+            );
             let to = view.memory(at, header + bytes).wrapping_add(header);
             // SAFETY: `bytes` bytes inside the mapping; until this member arrives the cell is its own (rule 6).
             let mut to = unsafe { WriteMemory::new(to, 0, bytes as isize) };
@@ -330,7 +336,7 @@ impl SharedSlabs for ShmTransport {
                 (_, false) => arrived.one(sign),
                 (_, true) => arrived.last(sign),
             }
-            view.arrived(soon, cell).0.fetch();
+            view.fetch(next + offset, header + bytes);
         }
         if slab.members > 1 {
             self.announce(slab.number);
@@ -385,7 +391,14 @@ impl SharedSlabs for ShmTransport {
             }
         }
         self.announce(slab.number);
-        cells.for_each(|cell| self.prepare(slab, round, cell));
+        for cell in cells {
+            let view = self.layouts.view(&self.segment, slab);
+            let bytes = match round.size {
+                CellSize::Word => 0,
+                _ => view.length(view.cell(round, cell).0).load(Ordering::Relaxed) & !MARK,
+            };
+            self.prepare(slab, round, cell, bytes as usize);
+        }
     }
 
     #[inline]

@@ -32,17 +32,17 @@ pub(crate) fn after_update() {
     fence(Ordering::SeqCst);
 }
 
-/// Asks for the cache line of a word that this core is about to write. Changes nothing.
+/// Asks for the cache line at an address that this core is about to write. Changes nothing, and any address will do.
 #[inline]
-pub(crate) fn fetch_to_write(word: &AtomicU64) {
+pub(crate) fn fetch_to_write(at: *const u8) {
     // The compiler's own hint becomes one for reading unless all processors of the target know the other: the line then
     // comes shared, and the write has to wait for the others after all. Processors that lack it decode it as nothing
     // (AMD64 manual, volume 3, PREFETCHW).
     #[cfg(all(target_arch = "x86_64", not(loom), not(miri)))]
     // SAFETY: a hint, which changes nothing.
     unsafe {
-        std::arch::asm!("prefetchw [{}]", in(reg) std::ptr::from_ref(word), options(nostack, preserves_flags));
+        std::arch::asm!("prefetchw [{}]", in(reg) at, options(nostack, preserves_flags));
     }
     #[cfg(any(not(target_arch = "x86_64"), loom, miri))]
-    let _ = word;
+    let _ = at;
 }

@@ -5,9 +5,13 @@ use isthmus_datatype::raw::ReadMemory;
 use isthmus_transport::slabs::{CellSize, Given, Round, Slab};
 
 use crate::desk::{Arrived, LONG_ROUNDS, Left, MIDDLE_ROUNDS, sign};
+use crate::ring::LINE;
 use crate::segment::{Segment, SlabStart};
 use crate::slabs::{CELL_HEADER, Cells, SHORT_CELL, SHORT_ROUNDS, Stale, WORD_CELL, WORD_HEADER, WORD_ROUNDS};
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicU64, Ordering, fetch_to_write};
+
+/// Lines that [`SlabView::fetch`] asks for at most: about as many as a core has under way at once.
+const MOST_LINES: usize = 16;
 
 /// Where a slab is, and what is where in it: found out once.
 #[derive(Clone, Copy, Debug)]
@@ -124,6 +128,30 @@ impl<'s> SlabView<'s> {
         }
     }
 
+    /// Bytes from the cell of a member to that of the next one in the same round.
+    #[inline]
+    pub(crate) fn apart(&self, size: CellSize) -> usize {
+        match size {
+            CellSize::Word => WORD_ROUNDS * WORD_CELL,
+            CellSize::Short => SHORT_CELL,
+            CellSize::Middle => self.layout.cells.middle_bytes() + CELL_HEADER,
+            CellSize::Long => self.layout.cells.long_bytes() + CELL_HEADER,
+        }
+    }
+
+    /// Asks for the cache lines of so many bytes of a cell that begins here, to write them soon; the first of many,
+    /// lest what it does meanwhile wait for them.
+    #[inline]
+    pub(crate) fn fetch(&self, at: usize, bytes: usize) {
+        let memory = self.memory(at, LINE);
+        fetch_to_write(memory);
+        let (mut line, bytes) = (LINE, bytes.min(MOST_LINES * LINE));
+        while line < bytes {
+            fetch_to_write(memory.wrapping_add(line));
+            line += LINE;
+        }
+    }
+
     /// Where a member notes what it takes a step for.
     #[inline]
     pub(crate) fn note(&self, member: u32, step: u64) -> &'s AtomicU64 {
@@ -222,6 +250,11 @@ mod tests {
                 .flat_map(|&size| (0..rounds(size)).map(move |number| unstamped(size, number)));
             rounds.flat_map(|round| cells(round.size).map(move |cell| (round, cell)))
         };
+        let follows = |(round, cell): (Round, u32)| {
+            let of = |cell| view.cell(round, cell).0;
+            of(cell) == of(0) + cell as usize * view.apart(round.size)
+        };
+        assert!(every().all(follows));
         view.reset(&Stale::ALL);
         let words: HashSet<usize> = every()
             .map(|(r, c)| std::ptr::from_ref(view.arrived(r, c).0).addr())

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Who writes to memory that a member has offered, and for how long.
+//! Who writes to memory that a member has offered, and for how long; what one member gives all others.
 
 use isthmus_datatype::raw::OwnMemory;
 use isthmus_transport::sharing::{Sharing, Unreached};
@@ -85,4 +85,21 @@ fn no_process_is_made_to_write_to_itself() {
     let path = at.path().join("segment");
     let mut end = ShmTransport::join(&path, at.path(), "itself", 0, 2, Peer::first(2).collect()).expect("joined");
     assert!(matches!(end.reach(Peer::new(0)), Err(Unreached::Refused(_))));
+}
+
+#[test]
+#[should_panic(expected = "more than the cell of a member holds")]
+fn a_block_does_not_go_on_in_the_cell_of_the_next_member() {
+    let at = tempfile::tempdir().expect("a directory");
+    let path = at.path().join("segment");
+    let peers = Peer::first(3).collect();
+    let mut root = ShmTransport::join(&path, at.path(), "each", 0, 3, peers).expect("joined");
+    let slab = Slab {
+        number: 0,
+        members: 3,
+        me: 0,
+    };
+    let (size, number, stamp) = (CellSize::Short, 0, 0);
+    let block = OwnMemory::new(0, Cells::SHORT_BYTES as isize + 1);
+    root.give_each_at_once(&slab, Round { size, number, stamp }, &mut |_| block.reading());
 }
