@@ -8,7 +8,7 @@ use isthmus_topology::LinkEstimates;
 
 use super::hints::Hints;
 use super::in_force::InForce;
-use super::{Comm, Inter, Joint, among, joined};
+use super::{Arranged, Comm, Inter, Joint, among, joined};
 use crate::attached::Attachment;
 use crate::context::{Contexts, Lease, Numbers};
 use crate::errhandler::ErrorHandler;
@@ -144,8 +144,10 @@ impl Blueprint {
                 remote,
             }));
         }
-        comm.neighbours = self.topology.as_ref().map(|t| Arc::new(t.neighbours(self.rank)));
-        comm.topology = self.topology;
+        comm.arranged = self.topology.map(|topology| {
+            let neighbours = Arc::new(topology.neighbours(self.rank));
+            Box::new(Arranged { topology, neighbours })
+        });
         match self.in_force {
             Some(same) => comm.in_force = same,
             None => comm.set_links(self.links),
