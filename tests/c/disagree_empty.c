@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Members of which some give or expect no data, or another number of elements, where the others wait for them: in persistent operations, in
-   operations of unequal blocks, and between two groups. Whoever would wait for ever has an error. All at once, for whoever waits in vain asks
+   operations of unequal blocks, and between two groups, or call another operation. Whoever would wait for ever has an error. All at once, for whoever waits in vain asks
    after a second.
    ranks: 2 4 */
 #include "disagree.h"
@@ -66,6 +66,31 @@ static int start(int what, int n, int inter, MPI_Comm comm, MPI_Request *request
     return code ? code : MPI_Start(request);
 }
 
+/* The root of a long scatterv waits for receivers that are in another operation. */
+static void scattered(MPI_Comm world)
+{
+    for (int how = 0; how < 2; how++) {
+        int counts[MOST], starts[MOST], code;
+        MPI_Comm comm;
+        MPI_Request request = MPI_REQUEST_NULL;
+        OK(MPI_Comm_dup(world, &comm));
+        for (int i = 0; i < MOST; i++) {
+            counts[i] = LONG;
+            starts[i] = i * LONG;
+        }
+        if (rank > 0)
+            code = MPI_Gather(from, 1, MPI_INT, into, 1, MPI_INT, 0, comm);
+        else if (how == 0)
+            code = MPI_Scatterv(from, counts, starts, MPI_INT, into, LONG, MPI_INT, 0, comm);
+        else
+            code = MPI_Iscatterv(from, counts, starts, MPI_INT, into, LONG, MPI_INT, 0, comm, &request);
+        code = code ? code : MPI_Wait(&request, MPI_STATUS_IGNORE);
+        CHECK(rank > 0 || code != MPI_SUCCESS);
+        OK(MPI_Barrier(world));
+        OK(MPI_Comm_free(&comm));
+    }
+}
+
 int main(void)
 {
     MPI_Comm world = begin(), half, comms[CASES];
@@ -108,6 +133,7 @@ int main(void)
         OK(MPI_Comm_free(&comms[i]));
     }
     OK(MPI_Comm_free(&half));
+    scattered(world);
     end_with(world, "members without data are not waited for");
     return 0;
 }

@@ -191,9 +191,13 @@ impl Planned {
             }
         }
         let received = long.map(|request| {
-            if let Err(error) = &done {
-                end_beside(&mut world.engine().lock(), request, error);
+            let mut engine = world.engine().lock();
+            match &done {
+                // Its receivers may be in another operation.
+                Ok(_) => engine.turns(comm.channel()).watch(request),
+                Err(error) => end_beside(&mut engine, request, error),
             }
+            drop(engine);
             world.wait(request)
         });
         done.map_err(|error| Error::from(&error))?;
@@ -223,6 +227,10 @@ impl Planned {
         let begun = begun.map_err(|error| Error::from(&error))?;
         if let (Some(first), Some(turns)) = (begun, turns) {
             world.engine().lock().turns(turns).watch(first);
+        }
+        if let Some(long) = long {
+            let turns = turns.unwrap_or(channel);
+            world.engine().lock().turns(turns).watch(long);
         }
         let cells = match (begun, cells.written.zip(unwritten)) {
             (Some(first), Some((written, unwritten))) => {
