@@ -212,6 +212,8 @@ impl Row {
             None if self.entry.seconds_left().is_some() => "lost",
             None if !self.entry.lives => "killed",
             None if self.committed => "running",
+            // Nothing of the job runs before the last of its subjobs has left its queue.
+            None if self.subjobs.iter().any(|subjob| subjob["state"] == "queued") => "queued",
             None => "starting",
         }
     }

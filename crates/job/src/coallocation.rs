@@ -77,12 +77,14 @@ pub enum Action {
     Retire(Vec<usize>),
     /// Everybody in the world of these subjobs has finished: let them exit.
     Dismiss(Vec<usize>),
-    /// End this subjob: the job goes on without it, for this reason.
+    /// End this subjob, for this reason.
     Drop {
         /// Which.
         site: usize,
         /// Why.
         problem: String,
+        /// Whether the job goes on without it; otherwise it was the last one, and the job ends.
+        goes_on: bool,
     },
     /// End what there is of this subjob and start it here instead.
     Substitute {

@@ -330,6 +330,8 @@ fn what_waits_in_a_queue_has_not_started() {
     while !said("ps --long").contains("queued") {
         assert!(began.elapsed() < Duration::from_secs(60), "it is not in the queue");
     }
+    let listed = said("ps");
+    assert!(listed.lines().nth(1).unwrap().contains(" queued "), "{listed}");
     let shown = said("where");
     assert!(
         shown.contains("ranks 1-2: not started: queued: Slurm job 17"),

@@ -125,11 +125,13 @@ impl Coallocation {
         dropped.dropped = true;
         dropped.asked = None;
         dropped.end();
+        let goes_on = self.subjobs.iter().any(Site::is_live);
         self.actions.push_back(Action::Drop {
             site,
             problem: verdict.problem.clone().unwrap_or_default(),
+            goes_on,
         });
-        if self.subjobs.iter().all(|s| !s.is_live()) {
+        if !goes_on {
             return self.fail(verdict, now);
         }
         self.subjobs.close_ranks();

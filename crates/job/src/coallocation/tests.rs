@@ -327,6 +327,21 @@ fn actions(m: &mut Coallocation) -> Vec<Action> {
 const S: fn(u64) -> Duration = Duration::from_secs;
 
 #[test]
+fn without_its_last_subjob_a_job_does_not_go_on() {
+    let mut m = on_terms(&["", ""], WATCH);
+    assert_eq!(m.answer(0, Answer::Drop, S(1)), Ok(()));
+    let dropped = |m: &mut Coallocation| {
+        actions(m).into_iter().find_map(|action| match action {
+            Action::Drop { site, goes_on, .. } => Some((site, goes_on)),
+            _ => None,
+        })
+    };
+    assert_eq!(dropped(&mut m), Some((0, true)));
+    assert_eq!(m.answer(1, Answer::Drop, S(2)), Ok(()));
+    assert_eq!(dropped(&mut m), Some((1, false)));
+}
+
+#[test]
 fn an_optional_subjob_that_is_late_is_dropped_and_the_ranks_move_up() {
     let mut m = on_terms(&["", "need=optional,start_timeout=20s", ""], WATCH);
     m.handle_queued(1, T0);
@@ -338,7 +353,7 @@ fn an_optional_subjob_that_is_late_is_dropped_and_the_ranks_move_up() {
     m.handle_time(S(20));
     let done = actions(&mut m);
     assert!(
-        matches!(&done[0], Action::Drop { site: 1, problem } if problem.contains("20 s") && problem.contains("queue"))
+        matches!(&done[0], Action::Drop { site: 1, problem, goes_on: true } if problem.contains("20 s") && problem.contains("queue"))
     );
     assert_eq!(done[1..], [Action::Commit(vec![0, 2])]);
     assert_eq!(m.subjobs().who(2, 1), "rank 3 (site 's2')");

@@ -27,7 +27,7 @@ impl Coordinator {
                 spawning::retire(self, &sites);
                 self.agreements.doubt();
             }
-            Action::Drop { site, problem } => self.drop_site(site, &problem),
+            Action::Drop { site, problem, goes_on } => self.drop_site(site, &problem, goes_on),
             Action::Substitute { site, place, problem } => self.substitute(site, place.as_ref(), &problem),
             Action::Ask { site, problem, hint } => self.ask(site, &problem, &hint),
             Action::Settled { site } => {
@@ -144,14 +144,19 @@ impl Coordinator {
         Ok(world)
     }
 
-    fn drop_site(&mut self, site: usize, problem: &str) {
+    fn drop_site(&mut self, site: usize, problem: &str, goes_on: bool) {
         self.connections.end_subjob(site);
         self.crossings.leave(site);
         self.questions_settled(site);
         let name = &self.subjobs[site].site;
         self.printer.tell(&JobEvent::drop(name, problem));
+        let unread = self.inputs.remove(site);
+        // What becomes of the job without any subjob, its end says.
+        if !goes_on {
+            return;
+        }
         let mut text = format!("{problem}; the job goes on without it");
-        if self.inputs.remove(site) {
+        if unread {
             text.push_str(", and nobody reads its standard input");
         }
         self.printer.notice(text);
