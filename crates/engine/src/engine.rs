@@ -382,9 +382,8 @@ impl Engine {
             }
             Work::Revoked(channel) => revoke(self, &channel),
             Work::Ended(peer) => {
-                if loss::ended(&mut core.state, peer) {
-                    tell_machines(self, peer);
-                }
+                loss::ended(&mut core.state, peer);
+                tell_machines(self, peer);
             }
             Work::Gone(peer) => {
                 if goes_on(core) {

@@ -12,6 +12,7 @@ use crate::p2p::calls::{announced, called_data};
 use crate::p2p::cancel::{asked_back, recalled};
 use crate::p2p::conversion::Origin;
 use crate::p2p::long::{arrived, data, streaming};
+use crate::p2p::loss::ends;
 use crate::p2p::message::Content;
 use crate::p2p::placing::{lend, place_eager};
 use crate::p2p::state::{answer, arrive, fill, keep, lied, settle};
@@ -266,6 +267,8 @@ impl<B: Beside> Sink for Arrivals<'_, B> {
     }
 
     fn ended(&mut self, peer: Peer) {
-        self.state.work.push_back(Work::Ended(peer));
+        if ends(self.state, peer) {
+            self.state.work.push_back(Work::Ended(peer));
+        }
     }
 }

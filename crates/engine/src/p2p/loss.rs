@@ -303,6 +303,7 @@ pub(crate) fn end(state: &mut State) {
 /// source: they might wait forever. Where the job goes on they stay, and whoever waits for them is told ([`doubt`]).
 /// Messages that have arrived whole stay.
 fn lose(state: &mut State, peer: Peer, reason: Arc<str>) {
+    state.peers[peer].is_lost_now();
     state.reasons.insert(peer, Some(reason));
     state.losses.push(peer);
     state.tools.lost(peer);
@@ -323,16 +324,22 @@ fn lose(state: &mut State, peer: Peer, reason: Arc<str>) {
 
 /// A peer of another job has ended its communication in order while this process has not. Those who are connected come
 /// to their ends together, unless one of them was lost or they have disconnected (MPI 5.0 sections 11.2.2, 11.10.4):
-/// whatever still waits for this one fails. It is no loss to communicators, of which others may be at work. False:
-/// nothing has changed.
-pub(crate) fn ended(state: &mut State, peer: Peer) -> bool {
+/// whatever still waits for this one is to fail. It is no loss to communicators, of which others may be at work, and no
+/// more is sent to it, or a transport would call it one. False: nothing has changed.
+pub(crate) fn ends(state: &mut State, peer: Peer) -> bool {
     let of_own_job = |process: Process| process.job == Job::OWN;
     let unknown = state.peers.get(peer).is_none_or(|known| known.lost() || known.own());
     // Inside a job all have settled before somebody ends: what is unanswered then may stay so.
     if unknown || state.processes.process(peer).is_none_or(of_own_job) {
         return false;
     }
+    state.peers[peer].is_lost_now();
     state.reasons.insert(peer, None);
+    true
+}
+
+/// The same, once all is done that came before.
+pub(crate) fn ended(state: &mut State, peer: Peer) {
     cut_off(state, peer, |state, task, detached| match task {
         // Nobody waits for a message whose request was freed: it counts as one that was not received.
         Task::Send(task) => task.peer == peer && !detached,
@@ -343,13 +350,11 @@ pub(crate) fn ended(state: &mut State, peer: Peer) -> bool {
         Task::Plain(task) => task.peer == peer,
         _ => false,
     });
-    true
 }
 
 /// Nothing goes to this peer or comes from it any more, and nothing is kept of what was between the two. `doomed`:
 /// which requests fail, each with whether it was freed.
 fn cut_off(state: &mut State, peer: Peer, doomed: impl Fn(&State, &Task, bool) -> bool) {
-    state.peers[peer].is_lost_now();
     state.events += 1;
     if let Some(queue) = state.outgoing.remove(&peer) {
         drop_parcels(state, peer, queue.parcels);

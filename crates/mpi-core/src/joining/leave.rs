@@ -8,7 +8,7 @@ use isthmus_abi::constants as abi;
 use isthmus_engine::{Members, Request, close_transport, drop_transport, forget, goes_on, is_gone, retire_transport};
 use rustc_hash::FxHashSet;
 
-use crate::comm::{Comm, is_parted, joined};
+use crate::comm::{Comm, is_parted, joined, usable};
 use crate::create::string_tag;
 use crate::error::{Error, Result};
 use crate::faults;
@@ -37,6 +37,8 @@ pub fn disconnect(world: &World, comm: &Comm) -> Result<()> {
 /// Waits for all who disconnect. Of a process of another job only those hear that it is lost who have a connection to
 /// it: they tell the others, who wait for it, or for one of those, who come no more.
 fn come_apart(world: &World, comm: &Comm, begun: Result<Request>) -> Result<()> {
+    // Who has revoked it, or heard of that before, may have left already, and cannot be reached.
+    let revoked_or = |error: Error| usable(comm).err().unwrap_or(error);
     let ended = |request: Request| {
         let done = world.engine().wait(|engine| {
             let done = engine.core.take(request).map(Some);
@@ -44,7 +46,7 @@ fn come_apart(world: &World, comm: &Comm, begun: Result<Request>) -> Result<()> 
         });
         match done.map(|done| done.error) {
             Some(None) => Ok(()),
-            Some(Some(error)) => Err(Error::from(&error)),
+            Some(Some(error)) => Err(revoked_or(Error::from(&error))),
             None => {
                 faults::end_here(world, comm);
                 _ = world.wait(request);
@@ -52,7 +54,7 @@ fn come_apart(world: &World, comm: &Comm, begun: Result<Request>) -> Result<()> 
             }
         }
     };
-    let done = begun.and_then(ended);
+    let done = begun.map_err(revoked_or).and_then(ended);
     if done.as_ref().is_err_and(|error| error.class != abi::MPIX_ERR_REVOKED) {
         faults::part(world, comm);
     }
