@@ -6,7 +6,7 @@
 #include "disagree.h"
 
 static const int lengths[] = {0, 8, 1000, 6000, 20000, 65536, 100000};
-enum { LENGTHS = sizeof lengths / sizeof *lengths, ROOM = 100001, MOST = 4, FORMS = 3 };
+enum { LENGTHS = sizeof lengths / sizeof *lengths, ROOM = 100001, FORMS = 3 };
 enum { GATHERV, SCATTERV, ALLTOALLV, ALLTOALLW, OPERATIONS };
 
 static char give[MOST * ROOM], take[MOST * ROOM];

@@ -5,7 +5,27 @@
 
 #include "check.h"
 
+enum { MOST = 4 };
+
 static int rank, size;
+
+/* So many elements for each process, the blocks so far apart. */
+struct blocks {
+    int counts[MOST], starts[MOST], bytes[MOST];
+    MPI_Datatype types[MOST];
+};
+
+static inline struct blocks blocks_of(int n, int apart)
+{
+    struct blocks all;
+    for (int i = 0; i < MOST; i++) {
+        all.counts[i] = n;
+        all.starts[i] = i * apart;
+        all.bytes[i] = (int)sizeof(int) * all.starts[i];
+        all.types[i] = MPI_INT;
+    }
+    return all;
+}
 
 static inline MPI_Comm begin(void)
 {

@@ -6,7 +6,7 @@
 #include "disagree.h"
 
 enum { SCAN, EXSCAN, SUM, SUM_BLOCK, KEPT, GATHERV = KEPT, ALLTOALLV, ALLTOALLW, SCATTERV, REDUCE, ALLREDUCE, ALLGATHER, GATHER, SCATTER, BCAST };
-enum { INTER = REDUCE, OPERATIONS = BCAST + 1, NUMBERS = 4, CASES = NUMBERS * OPERATIONS, MOST = 4, LONG = 5000 };
+enum { INTER = REDUCE, OPERATIONS = BCAST + 1, NUMBERS = 4, CASES = NUMBERS * OPERATIONS, LONG = 5000 };
 /* Of the last rank, and of the others. */
 static const int numbers[NUMBERS][2] = {{0, LONG}, {LONG, 0}, {1, LONG}, {LONG, 1}};
 static int from[MOST * LONG], into[MOST * LONG];
@@ -20,15 +20,10 @@ static int is_between(int what)
 /* Starts an operation of n elements, between two groups if `inter`. */
 static int start(int what, int n, int inter, MPI_Comm comm, MPI_Request *request)
 {
-    int counts[MOST], starts[MOST], bytes[MOST], code;
+    struct blocks of = blocks_of(n, LONG);
+    int *counts = of.counts, *starts = of.starts, *bytes = of.bytes, code;
     int root = !inter ? 0 : rank >= size / 2 ? 0 : rank == 0 ? MPI_ROOT : MPI_PROC_NULL;
-    MPI_Datatype types[MOST], t = MPI_INT;
-    for (int i = 0; i < MOST; i++) {
-        counts[i] = n;
-        starts[i] = i * LONG;
-        bytes[i] = 4 * starts[i];
-        types[i] = t;
-    }
+    MPI_Datatype *types = of.types, t = MPI_INT;
     switch (what) {
     case SCAN:
         code = MPI_Scan_init(from, into, n, t, MPI_SUM, comm, MPI_INFO_NULL, request);
@@ -70,14 +65,11 @@ static int start(int what, int n, int inter, MPI_Comm comm, MPI_Request *request
 static void scattered(MPI_Comm world)
 {
     for (int how = 0; how < 2; how++) {
-        int counts[MOST], starts[MOST], code;
+        struct blocks of = blocks_of(LONG, LONG);
+        int *counts = of.counts, *starts = of.starts, code;
         MPI_Comm comm;
         MPI_Request request = MPI_REQUEST_NULL;
         OK(MPI_Comm_dup(world, &comm));
-        for (int i = 0; i < MOST; i++) {
-            counts[i] = LONG;
-            starts[i] = i * LONG;
-        }
         if (rank > 0)
             code = MPI_Gather(from, 1, MPI_INT, into, 1, MPI_INT, 0, comm);
         else if (how == 0)

@@ -5,7 +5,7 @@
    ranks: 2 3 */
 #include "disagree.h"
 
-enum { LONG = 30000, MOST = 4, OPERATIONS = 16, FORMS = 2, AFTER = 6 };
+enum { LONG = 30000, OPERATIONS = 16, FORMS = 2, AFTER = 6 };
 static const int numbers[][2] = {{1, 5000}, {5000, 1}, {0, 1}, {1, 0}, {1, 20}, {300, 20}, {300, LONG}, {LONG, 5000}};
 enum { NUMBERS = sizeof numbers / sizeof *numbers };
 
@@ -17,15 +17,10 @@ static int from[MOST * LONG], into[MOST * LONG];
 /* Blocking, nonblocking. */
 static int operation(int what, int form, int n, MPI_Comm comm)
 {
-    int counts[MOST], starts[MOST], bytes[MOST], code;
-    MPI_Datatype types[MOST], t = MPI_INT;
+    struct blocks of = blocks_of(n, LONG);
+    int *counts = of.counts, *starts = of.starts, *bytes = of.bytes, code;
+    MPI_Datatype *types = of.types, t = MPI_INT;
     MPI_Request request = MPI_REQUEST_NULL;
-    for (int i = 0; i < MOST; i++) {
-        counts[i] = n;
-        starts[i] = i * LONG;
-        bytes[i] = 4 * starts[i];
-        types[i] = t;
-    }
     switch (what) {
     case 0:
         code = CALL(Gather, gather, from, n, t, into, n, t, 0, comm);

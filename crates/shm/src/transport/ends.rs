@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Peers that are lost: what makes one so, how it learns of it, and when the engine is told.
+//! Peers that are lost or have left: what makes one so, how it learns of it, and when the engine is told.
 
 use isthmus_transport::{Peer, SendError, Sink};
 
