@@ -7,6 +7,7 @@
 //! one of them has made for the meeting.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 
@@ -45,6 +46,8 @@ pub(crate) struct Sockets {
     launcher: Option<Launcher>,
     /// Who has the keys of the user: the launcher, if there is one.
     keeper: Option<Launcher>,
+    /// The launcher carries what cannot go directly.
+    carried: AtomicBool,
     /// The gateway of the local area, if there is one.
     gates: Option<Arc<Gatekeeper>>,
     /// Who is told of meetings: the launcher, if there is one.
@@ -134,6 +137,7 @@ impl Sockets {
             world: Arc::downgrade(world),
             launcher: keeper.clone().filter(|_| meets),
             keeper,
+            carried: AtomicBool::new(false),
             gates,
             seen_by: agent.map(|agent| Teller::of(agent)),
             apart: OnceLock::new(),
@@ -156,14 +160,18 @@ impl Reacher for Sockets {
     fn prepare(&self, shares: bool) -> Outcome<Box<dyn Prepared>> {
         let key = KeyPair::generate().map_err(said)?;
         let listener = listener().map_err(said)?;
+        let launcher = match self.carried.load(Ordering::Relaxed) {
+            true => &self.keeper,
+            false => &self.launcher,
+        };
         // Without an entry it may still be reached directly, and the launcher has told the user.
         let port = listener.port();
         let gate = self.gate(port);
         let by = gate.as_ref().map(|(gate, _)| gate);
-        let entry = self.enter(port, by).ok().flatten();
+        let entry = enter(launcher.as_ref(), port, by).ok().flatten();
         let kept = |entry: Entry| {
             let kept = HostWays {
-                launcher: self.launcher.clone()?,
+                launcher: launcher.clone()?,
                 keys: vec![entry.key],
                 ports: Vec::new(),
             };
@@ -177,7 +185,7 @@ impl Reacher for Sockets {
             entry: entry.and_then(kept),
             gate,
             gates: self.gates.clone(),
-            launcher: self.launcher.clone(),
+            launcher: launcher.clone(),
             memory: shares.then(|| self.memory()).flatten().map(Arc::new),
             has_launcher: self.keeper.is_some(),
         }))
@@ -188,6 +196,10 @@ impl Reacher for Sockets {
         if is_first && isthmus_settings::STATS.read(std::env::var_os) {
             say(&format!("processes of this node that have met talk by TCP: {why}"));
         }
+    }
+
+    fn carry(&self) {
+        self.carried.store(true, Ordering::Relaxed);
     }
 
     fn seal(&self, requests: &[&[u8]]) -> Outcome<Sealed> {
@@ -206,14 +218,7 @@ impl Reacher for Sockets {
     }
 
     fn enter(&self, port: u16, gate: Option<&Gate>) -> Outcome<Option<Entry>> {
-        let Some(launcher) = &self.launcher else {
-            return Ok(None);
-        };
-        let gate = gate.map(|gate| gate.key);
-        match launcher.ask(Ask::Enter { port, gate })? {
-            Said::Entry(entry) => Ok(Some(entry)),
-            _ => Ok(None),
-        }
+        enter(self.launcher.as_ref(), port, gate)
     }
 
     fn cross(&self, entries: &[Entry]) -> Outcome<Crossing> {
@@ -248,6 +253,17 @@ impl Reacher for Sockets {
         let launcher = self.seen_by.clone()?;
         launcher.tell(Ask::Met { meeting, with });
         Some(Box::new(Shown { launcher, meeting }))
+    }
+}
+
+fn enter(launcher: Option<&Launcher>, port: u16, gate: Option<&Gate>) -> Outcome<Option<Entry>> {
+    let Some(launcher) = launcher else {
+        return Ok(None);
+    };
+    let gate = gate.map(|gate| gate.key);
+    match launcher.ask(Ask::Enter { port, gate })? {
+        Said::Entry(entry) => Ok(Some(entry)),
+        _ => Ok(None),
     }
 }
 

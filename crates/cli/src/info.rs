@@ -110,7 +110,7 @@ fn summary() {
 
 /// What the table of functions cannot say.
 const IN_PART: [&str; 3] = [
-    "MPI_Comm_spawn where no direct connection reaches the new processes",
+    "MPI_Comm_spawn where only ssh reaches the new processes, on nodes of a scheduler or in programs without a launcher",
     "MPI_Comm_connect where processes of the two jobs reach each other neither directly nor through gateways or a host (--meet)",
     "MPIX_Comm_revoke on a machine's own MPI in jobs that end with a loss",
 ];

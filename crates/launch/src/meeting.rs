@@ -11,29 +11,32 @@
 //! *crossing*, and everything that is sent there arrives at the process that listens. What passes is TLS between them.
 //!
 //! A connection that is lost is made again, with the same port N.
+//!
+//! Parents and children of one launcher need no host: that launcher reaches both ([`own`]).
 
 mod beyond;
 mod client;
 mod crossing;
 mod door;
+mod entering;
+mod own;
 mod ways;
 
 use crate::happening::{Event, Met, Process};
 use crate::proving::prove;
-use beyond::{Beyond, Inside, Port, There, without_ways};
+use beyond::{Beyond, without_ways};
 pub(crate) use beyond::{Spot, spot};
 use client::{Client, Line, hash};
 use crossing::Crossings;
 use door::Door;
+use entering::{Barred, Entering, Place};
 use isthmus_job::JobError;
 use isthmus_reach::plain;
 use isthmus_stage::content::hex;
-use isthmus_stage::guarded::{Guarded, random};
 use isthmus_wire::entry::{Entry, MAX_HOST, is_host};
 use isthmus_wire::gate::Key;
 use isthmus_wire::question::{Ask, Kind, Refusal, Said, Scope};
 use std::collections::{BTreeSet, HashMap};
-use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -101,10 +104,15 @@ impl MeetingHost {
             ));
         };
         let (wishes, hears) = mpsc::unbounded_channel();
+        let door = Door::open()?;
         let keeper = Keeper {
             client: Client::new(ssh, terminal, host, directory.path()),
-            crossings: Crossings::new(),
-            door: Door::open()?,
+            crossings: Crossings::through_host(),
+            entering: Entering {
+                entries: door.entries().clone(),
+                directory,
+            },
+            door,
             names: HashMap::new(),
             open: HashMap::new(),
             asked: 0,
@@ -112,9 +120,16 @@ impl MeetingHost {
             without: BTreeSet::new(),
             keyless: false,
             first: None,
-            directory,
         };
         let task = tokio::spawn(keeper.run(hears, when));
+        Ok(Self { wishes, task })
+    }
+
+    /// Without a host: this launcher carries what processes of its own job cannot send each other directly. An error:
+    /// what it lacks for that.
+    pub(crate) fn own(events: &mpsc::UnboundedSender<Event>) -> Result<Self, String> {
+        let (wishes, hears) = mpsc::unbounded_channel();
+        let task = tokio::spawn(own::Own::new(events)?.run(hears));
         Ok(Self { wishes, task })
     }
 
@@ -151,6 +166,7 @@ struct Keeper {
     client: Client,
     crossings: Crossings,
     door: Door,
+    entering: Entering,
     /// What is published at the host: by file, what stands in it and who has done that.
     names: HashMap<String, (String, Process)>,
     /// Questions to the shell, by number.
@@ -163,7 +179,6 @@ struct Keeper {
     keyless: bool,
     /// What the host was first wanted for.
     first: Option<Wish>,
-    directory: Guarded,
 }
 
 impl Keeper {
@@ -313,7 +328,7 @@ impl Keeper {
                 }
             }
             Wish::Forget(by) => {
-                self.door.forget(by);
+                self.entering.entries.forget(by);
                 self.crossings.forget(by);
                 let own = self.names.iter().filter(|(_, (_, publisher))| *publisher == by);
                 let own: Vec<String> = own.map(|(key, _)| key.clone()).collect();
@@ -339,7 +354,7 @@ impl Keeper {
                 ports.map(|ports| Said::Ports { ports, at_gateway })
             }
             Ask::Leave { keys, ports } => {
-                keys.iter().for_each(|key| self.door.close(by, key));
+                keys.iter().for_each(|key| self.entering.entries.close(by, key));
                 ports.iter().for_each(|port| self.crossings.close(by, *port, at));
                 Ok(Said::Done)
             }
@@ -377,47 +392,19 @@ impl Keeper {
     }
 
     async fn enter(&mut self, by: Process, port: u16, gate: Option<Key>, spot: &Spot) -> Verdict {
-        let (port, knock) = match (spot.gateway, gate) {
-            (None, _) => (port, None),
-            (Some(gateway), Some(key)) => (gateway, Some(key)),
-            (Some(_), None) => {
-                let why = "the process is on a node that only the gateway of its local area reaches, and that has let \
-                           nobody in to it";
-                return Err(Refusal::new(Kind::Unable, why));
-            }
-        };
-        let key: [u8; 16] =
-            random().map_err(|error| Refusal::new(Kind::Unable, format!("no random number: {error}")))?;
         let (entrance, place) = self.client.place();
-        let port = match &spot.at {
-            None => Port::Here(port),
-            Some(site) => self.there(site, &key, port).await?,
-        };
-        self.door.let_in(by, key, Inside { port, knock })?;
-        Ok(Said::Entry(Entry {
+        let place = Place {
             host: self.client.host().to_owned(),
             place,
             port: entrance,
-            key,
-        }))
-    }
-
-    /// A socket here that leads to a port at a site.
-    async fn there(&mut self, site: &Beyond, key: &[u8; 16], port: u16) -> Result<Port, Refusal> {
-        let there = There {
-            site: site.clone(),
-            port,
-            path: self.directory.path().join(format!("in-{}", hex(&key[..8]))),
         };
-        match there.make().await {
-            Ok(()) => Ok(Port::There(Arc::new(there))),
-            Err(why) => {
-                if self.without.insert(site.destination.clone()) {
-                    self.tell(without_ways(&why));
-                }
-                Err(Refusal::new(Kind::Unable, why))
+        let entered = self.entering.enter(by, (port, gate), spot, place, When::Now).await;
+        entered.map(Said::Entry).map_err(|Barred { refusal, site }| {
+            if site.is_some_and(|site| self.without.insert(site)) {
+                self.tell(without_ways(&refusal.why));
             }
-        }
+            refusal
+        })
     }
 
     async fn cross(&mut self, by: Process, entries: &[Entry], at: Option<&Beyond>) -> Result<Vec<u16>, Refusal> {
@@ -432,7 +419,10 @@ impl Keeper {
         }
         let mut ports = Vec::with_capacity(entries.len());
         for entry in entries {
-            ports.push(self.crossings.open(by, entry, &self.client, at).await?);
+            let cannot = |why| Refusal::new(Kind::Unable, format!("no way through '{}': {why}", self.client.host()));
+            let led = self.crossings.lead_to(entry.port, &self.client).await;
+            led.map_err(cannot)?;
+            ports.push(self.crossings.open(by, entry, at).await?);
         }
         Ok(ports)
     }
@@ -501,7 +491,7 @@ impl Keeper {
 fn refuse(events: &mpsc::UnboundedSender<Event>, door: &Door, crossings: &mut Crossings, wish: Wish) {
     match wish {
         Wish::Asked(by, number, Ask::Leave { keys, ports }, spot) => {
-            keys.iter().for_each(|key| door.close(by, key));
+            keys.iter().for_each(|key| door.entries().close(by, key));
             ports
                 .iter()
                 .for_each(|port| crossings.close(by, *port, spot.at.as_ref()));
@@ -524,7 +514,7 @@ fn refuse(events: &mpsc::UnboundedSender<Event>, door: &Door, crossings: &mut Cr
             let _ = events.send(Event::Met(Met::Answer(by, number, Err(unreached()))));
         }
         Wish::Forget(by) => {
-            door.forget(by);
+            door.entries().forget(by);
             crossings.forget(by);
         }
         Wish::End => {}

@@ -497,6 +497,19 @@ impl Crossings {
         }
     }
 
+    /// Whether processes of two local areas of this job are known to reach each other directly, or are to do so only.
+    pub(crate) fn are_direct(&self, a: &str, b: &str) -> bool {
+        let area = |lan: &str| self.gateways.iter().position(|gateway| gateway.name == lan);
+        match (area(a), area(b)) {
+            _ if a == b => true,
+            (Some(a), Some(b)) => {
+                let is_pinned = |area: usize| self.gateways[area].policy == Policy::Direct;
+                is_pinned(a) || is_pinned(b) || matches!(self.way(a, b), AreaPath::Direct | AreaPath::Reverse)
+            }
+            _ => false,
+        }
+    }
+
     fn way(&self, a: usize, b: usize) -> AreaPath {
         let outward = |a: usize, b: usize| {
             let known = self.settled.get(&(number(a), number(b)));

@@ -8,7 +8,7 @@ use isthmus_job::{Contact, Job, JobError, OnLoss, Program, Section, Subjob, Term
 use isthmus_reach::staging;
 use isthmus_stage::words;
 use isthmus_wire::boot::MAX_NODE_PROCESSES;
-use isthmus_wire::question::{Kind, Refusal, SpawnProgram, THROUGH_LAUNCHER};
+use isthmus_wire::question::{Kind, Refusal, SpawnProgram};
 use isthmus_wire::word::counted;
 use std::path::Path;
 
@@ -34,10 +34,15 @@ pub(crate) struct Spawn<'a> {
     pub(crate) own: usize,
     /// How many times something was spawned before.
     pub(crate) number: u32,
-    /// Where the parents wait.
-    pub(crate) port: &'a str,
     /// Where the launcher looks for programs. What it does not have is the site's own.
     pub(crate) directory: &'a Path,
+}
+
+/// Those who want them wait for these processes at a port.
+pub(crate) fn awaited_at(subjobs: &mut [Subjob], port: &str) {
+    for subjob in subjobs {
+        subjob.environment.push((PORT.to_owned(), port.to_owned()));
+    }
 }
 
 /// Sites where the user lets the program start processes, beside those of the job: words as behind `--site`.
@@ -76,10 +81,10 @@ pub fn spawned_alone(port: &str, parts: &[SpawnProgram], catalogue: &Catalogue) 
         places: &places,
         own: 0,
         number: 0,
-        port,
         directory: &directory,
     };
-    let (subjobs, counts) = spawn.subjobs(parts)?;
+    let (mut subjobs, counts) = spawn.subjobs(parts)?;
+    awaited_at(&mut subjobs, port);
     let job = Job::new(subjobs).map_err(|errors| refused(errors.to_string()))?;
     Ok((job, counts))
 }
@@ -183,12 +188,6 @@ impl Spawn<'_> {
             let rest = rest.or_else(|| std::env::var("PATH").ok()).unwrap_or_default();
             environment.push(("PATH".to_owned(), format!("{path}:{rest}")));
         }
-        let port = if self.port.is_empty() {
-            THROUGH_LAUNCHER
-        } else {
-            self.port
-        };
-        environment.push((PORT.to_owned(), port.to_owned()));
         let (name, stage) = self.staged(place, part, wishes);
         let program = match wishes.architecture {
             None => Program::one(name),

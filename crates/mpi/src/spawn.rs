@@ -22,7 +22,7 @@ use isthmus_core::joining::Exchange;
 use isthmus_core::world::World;
 use isthmus_core::{joining, members};
 use isthmus_engine::{Engine, goes_on, set_goes_on};
-use isthmus_wire::question::{Ask, MAX_PARTS, Said, SpawnProgram, THROUGH_LAUNCHER};
+use isthmus_wire::question::{Ask, CARRIED_BY_LAUNCHER, MAX_PARTS, Said, SpawnProgram, THROUGH_LAUNCHER};
 use isthmus_wire::word;
 
 use crate::apart::{self, Connecting};
@@ -46,6 +46,8 @@ struct Outcome {
     helper: Option<Mutex<Helper>>,
     /// Whether the job goes on when one of them is lost.
     goes_on: bool,
+    /// Whether the launcher carries what they and their parents cannot send directly.
+    carried: bool,
 }
 
 /// What the root asks for. Errors of arguments are told to all.
@@ -55,7 +57,7 @@ fn at_root(port: &str, parts: &[SpawnProgram]) -> Outcome {
         port: port.to_owned(),
         parts: parts.to_vec(),
     };
-    let (mut world, mut helper, mut goes_on) = (None, None, false);
+    let (mut world, mut helper, mut goes_on, mut carried) = (None, None, false, false);
     let answer = process::underneath().map(|running| match running.ask(ask.clone()) {
         Err(AskError::NoLauncher) => Helper::start(ask).map(|(started, said)| {
             helper = Some(Mutex::new(started));
@@ -67,6 +69,7 @@ fn at_root(port: &str, parts: &[SpawnProgram]) -> Outcome {
         Ok(Ok(Said::Started(started))) => {
             world = Some(started.world);
             goes_on = started.goes_on;
+            carried = started.carried;
             Ok(started.processes)
         }
         Ok(Ok(_)) => Err("the launcher answered what was not asked; please report this".to_owned()),
@@ -79,6 +82,7 @@ fn at_root(port: &str, parts: &[SpawnProgram]) -> Outcome {
         world,
         helper,
         goes_on,
+        carried,
     }
 }
 
@@ -86,7 +90,7 @@ impl Outcome {
     /// For the others of the communicator.
     fn encode(&self) -> Vec<u8> {
         let mut w = isthmus_wire::codec::Writer::new(u8::from(self.started.is_ok()));
-        w.u8(u8::from(self.goes_on));
+        w.u8(u8::from(self.goes_on)).u8(u8::from(self.carried));
         let number = |w: &mut isthmus_wire::codec::Writer, n: &u32| {
             w.u32(*n);
         };
@@ -102,6 +106,7 @@ impl Outcome {
         let mut r = isthmus_wire::codec::Reader::new(bytes);
         let well = r.u8("well").ok()? != 0;
         let goes_on = r.u8("goes on").ok()? != 0;
+        let carried = r.u8("carried").ok()? != 0;
         let wanted = r.list("wanted", |r| r.u32("number")).ok()?;
         let started = match well {
             true => Ok(r.list("started", |r| r.u32("number")).ok()?),
@@ -113,6 +118,7 @@ impl Outcome {
             world: None,
             helper: None,
             goes_on,
+            carried,
         })
     }
 
@@ -178,6 +184,7 @@ fn spawn(
                     world: None,
                     helper: None,
                     goes_on: false,
+                    carried: false,
                 },
             });
         }
@@ -226,6 +233,9 @@ fn together(
         // Who sees a loss before the launcher tells of it has to take it for one that the job survives.
         set_goes_on(&mut world.engine().lock().core, true);
     }
+    if outcome.carried {
+        carry(world);
+    }
     let met = match port {
         Some(port) => isthmus_dynamic::accept_while(world, comm, root, || Ok(port), || outcome.lives(world)),
         // Not at the root it is not looked at.
@@ -248,6 +258,13 @@ fn together(
         abi::MPIX_ERR_PROC_FAILED | abi::MPIX_ERR_REVOKED => error,
         _ => Error::new(abi::MPI_ERR_SPAWN, error.message),
     })
+}
+
+/// The launcher carries from now on what cannot go directly.
+fn carry(world: &World) {
+    if let Some(reacher) = joining::reacher(world) {
+        reacher.carry();
+    }
 }
 
 /// The other root, through the launcher of both.
@@ -425,7 +442,11 @@ pub(crate) fn meet_parents(running: &'static Running, comm_world: &Comm) -> Resu
     // SAFETY: called once, inside MPI_Init, which the standard lets only one thread call; programs that change the
     // environment in other threads meanwhile race with their own getenv as well.
     unsafe { std::env::remove_var(isthmus_settings::PARENT_PORT.name) };
-    let met = match port == THROUGH_LAUNCHER {
+    let is_carried = port == CARRIED_BY_LAUNCHER;
+    if is_carried {
+        carry(world);
+    }
+    let met = match is_carried || port == THROUGH_LAUNCHER {
         true => joining::join(world, comm_world, 0, || {
             Through::launcher(running, joining::name(world).world, |engine: &mut Engine| {
                 let lost = engine.core.lost_of(&comm_world.channel().members);

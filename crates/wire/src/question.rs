@@ -39,7 +39,7 @@
 //! | 0 | refused | kind u8 ([`Kind`]), why text |
 //! | 1 | `Done` | |
 //! | 2 | `Port` | port text |
-//! | 3 | `Started` | world 16 bytes, goes on u8, \[processes u32\] |
+//! | 3 | `Started` | world 16 bytes, goes on u8, carried u8, \[processes u32\] |
 //! | 4 | `Agreed` | [`agreeing`](crate::agreeing) |
 //! | 5 | `Entry` | [`entry`](crate::entry) |
 //! | 6 | `Ports` | \[port u16\], u8 (1: of the gateway's machine, 0: of the process's) |
@@ -72,6 +72,8 @@ pub const MAX_LENGTH: usize = 1 << 20;
 pub const MAX_NAME: usize = 4096;
 /// What stands in place of the port of parents who meet their children through the launcher.
 pub const THROUGH_LAUNCHER: &str = "launcher";
+/// The same, where the launcher also carries what parents and children cannot send directly.
+pub const CARRIED_BY_LAUNCHER: &str = "launcher carries";
 /// Longest name of a port, bytes, likewise.
 pub const MAX_PORT: usize = 4096;
 /// Longest name of a key of the user, bytes.
@@ -232,6 +234,8 @@ pub struct Started {
     pub world: [u8; 16],
     /// Whether the job goes on when it loses one of them.
     pub goes_on: bool,
+    /// Whether their launcher carries what they and their parents cannot send directly.
+    pub carried: bool,
     /// How many there are of each part.
     pub processes: Vec<u32>,
 }
@@ -449,7 +453,10 @@ impl Answer {
             Ok(Said::Done) => w.u8(1),
             Ok(Said::Port(port)) => w.u8(2).text(port),
             Ok(Said::Started(started)) => {
-                w.u8(3).fixed(&started.world).u8(started.goes_on.into());
+                w.u8(3)
+                    .fixed(&started.world)
+                    .u8(started.goes_on.into())
+                    .u8(started.carried.into());
                 w.list(&started.processes, |w, number| {
                     w.u32(*number);
                 })
@@ -503,6 +510,7 @@ impl Answer {
             3 => Ok(Said::Started(Started {
                 world: r.fixed("world")?,
                 goes_on: r.u8("goes on")? != 0,
+                carried: flag(r, "carried")?,
                 processes: r.list("processes", |r| r.u32("processes"))?,
             })),
             4 => Ok(Said::Agreed(Box::new(Agreed::read(r)?))),

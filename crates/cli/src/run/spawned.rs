@@ -47,6 +47,7 @@ fn take(program: &mut UnixStream) -> std::io::Result<Option<Job>> {
         Ok((job, processes)) => Ok(Said::Started(Started {
             world: [0; 16],
             goes_on: goes_on(job.subjobs()),
+            carried: false,
             processes: processes.clone(),
         })),
         Err(refusal) => Err(refusal.clone()),

@@ -38,7 +38,7 @@ pub(super) fn forget(job: &mut Coordinator, process: Process) {
     job.joined.forget(process);
     let told = job.leaders.forget(process);
     answer_all(job, told);
-    if let Some(meeting) = &job.meeting {
-        meeting.forget(process);
+    for ways in job.meeting.iter().chain(&job.carrying) {
+        ways.forget(process);
     }
 }

@@ -4,7 +4,7 @@
 use super::answering::{answer, answer_all};
 use super::open::{Process, Worth};
 use super::{Coordinator, connecting, spawning};
-use crate::meeting::{Spot, concerns, spot};
+use crate::meeting::{MeetingHost, Spot, concerns, spot};
 use crate::proving::prove;
 use crate::site::broken;
 use isthmus_job::coallocation::set_apart;
@@ -104,15 +104,19 @@ fn consider(job: &mut Coordinator, by: Process, number: u64, ask: Ask) -> Option
     })
 }
 
-/// About ways through the host at which jobs meet: the host answers, or why there are none.
+/// About ways through the host at which jobs meet, or by this launcher: the answer comes later, or why there are none.
 fn cross(job: &mut Coordinator, by: Process, number: u64, ask: Ask) -> Option<Result<Said, Refusal>> {
     let spot = place(job, by.0);
-    let Some(meeting) = &job.meeting else {
-        let why = "this job meets others at no host (--meet)";
-        return Some(Err(Refusal::new(Kind::Unable, why)));
-    };
-    let (why, notice) = meeting.ask_way(by, number, ask, spot, &mut job.beyond_meeting).err()?;
-    if let Some(notice) = notice {
+    if job.meeting.is_none() && job.carrying.is_none() {
+        match MeetingHost::own(&job.events) {
+            Ok(own) => job.carrying = Some(own),
+            Err(why) => return Some(Err(Refusal::new(Kind::Unable, why))),
+        }
+    }
+    let ways = job.meeting.as_ref().or(job.carrying.as_ref())?;
+    let (why, notice) = ways.ask_way(by, number, ask, spot, &mut job.beyond_meeting).err()?;
+    // Without a host nobody counts on these ways.
+    if let Some(notice) = notice.filter(|_| job.meeting.is_some()) {
         job.printer.notice(notice);
     }
     Some(Err(why))

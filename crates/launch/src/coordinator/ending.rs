@@ -157,8 +157,8 @@ impl Coordinator {
 
     /// Prints what is left and says how it went. Only a further interrupt stops the printing.
     pub(super) async fn finish(mut self, events: &mut mpsc::UnboundedReceiver<Event>) -> Outcome {
-        if let Some(meeting) = self.meeting.take() {
-            meeting.end().await;
+        for ways in self.meeting.take().into_iter().chain(self.carrying.take()) {
+            ways.end().await;
         }
         let mut verdict = self.machine.verdict();
         self.printer.print(Print::Mark);

@@ -10,6 +10,8 @@ pub(super) struct Pending {
     pub(super) sites: Vec<usize>,
     /// How many processes each part has.
     pub(super) counts: Vec<u32>,
+    /// The launcher carries what they and their parents cannot send directly.
+    pub(super) carried: bool,
     /// Who has asked.
     pub(super) by: Asker,
 }

@@ -7,16 +7,15 @@ use super::connecting;
 use super::open::Process;
 use super::pending::{Asker, Pending};
 use crate::hold;
-use crate::spawned::{Spawn, SpawnHost, further};
+use crate::spawned::{Spawn, SpawnHost, awaited_at, further};
 use isthmus_job::coallocation::add;
 use isthmus_job::model::{MAX_PROCESSES, goes_on};
 use isthmus_job::{Contact, Subjob};
 use isthmus_wire::control::Reply;
 use isthmus_wire::grid::Input;
-use isthmus_wire::question::{Answer, Kind, Refusal, Said, SpawnProgram, Started};
-
-/// The variable with the port that processes connect to as children do to their parents.
-const PORT: &str = isthmus_settings::PARENT_PORT.name;
+use isthmus_wire::question::{
+    Answer, CARRIED_BY_LAUNCHER, Kind, Refusal, Said, SpawnProgram, Started, THROUGH_LAUNCHER,
+};
 
 /// A process spawns. The answer, if it is there at once.
 pub(super) fn begin(
@@ -26,12 +25,19 @@ pub(super) fn begin(
     port: &str,
     parts: &[SpawnProgram],
 ) -> Option<Result<Said, Refusal>> {
-    let (subjobs, counts) = match subjobs(job, by.0, port, parts) {
+    let (mut subjobs, counts) = match subjobs(job, by.0, parts) {
         Ok(found) => found,
         Err(refusal) => return Some(Err(refusal)),
     };
+    let carried = port.is_empty() && !are_direct(job, &subjobs);
+    let port = match port {
+        "" if carried => CARRIED_BY_LAUNCHER,
+        "" => THROUGH_LAUNCHER,
+        port => port,
+    };
+    awaited_at(&mut subjobs, port);
     let begun = match isthmus_settings::SPAWN.read(std::env::var_os) {
-        true => start(job, subjobs, counts, Asker::Process(by, question)),
+        true => start(job, subjobs, counts, carried, Asker::Process(by, question)),
         false => {
             let why = "the job was started with ISTHMUS_SPAWN=0, which lets no process start others";
             Err(Refusal::new(Kind::NotStarted, why))
@@ -41,7 +47,14 @@ pub(super) fn begin(
 }
 
 /// More processes are started, as a world of their own.
-pub(super) fn start(job: &mut Coordinator, subjobs: Vec<Subjob>, counts: Vec<u32>, by: Asker) -> Result<(), Refusal> {
+/// `carried`: this launcher carries what they and their parents cannot send directly.
+pub(super) fn start(
+    job: &mut Coordinator,
+    subjobs: Vec<Subjob>,
+    counts: Vec<u32>,
+    carried: bool,
+    by: Asker,
+) -> Result<(), Refusal> {
     allowed(job, &counts)?;
     let now = job.began.elapsed();
     let sites = add(&mut job.machine, &subjobs, now).ok_or_else(|| Refusal::new(Kind::NotStarted, why_not(job)))?;
@@ -51,8 +64,23 @@ pub(super) fn start(job: &mut Coordinator, subjobs: Vec<Subjob>, counts: Vec<u32
         job.subjobs.push(subjob.clone());
         job.connections.start(site, subjob, Input::Nobody, None);
     }
-    job.spawning.push(Pending { sites, counts, by });
+    job.spawning.push(Pending {
+        sites,
+        counts,
+        carried,
+        by,
+    });
     Ok(())
+}
+
+/// Whether these are known to reach all others of the job, and each other, directly.
+fn are_direct(job: &Coordinator, new: &[Subjob]) -> bool {
+    let live = |(site, _): &(usize, &Subjob)| !job.machine.subjobs().is_retired(*site);
+    let others = job.subjobs.iter().enumerate().filter(live).map(|(_, subjob)| subjob);
+    let mut pairs = others
+        .chain(new)
+        .flat_map(|other| new.iter().map(move |one| (one, other)));
+    pairs.all(|(one, other)| job.crossings.are_direct(&one.lan, &other.lan))
 }
 
 /// Why no more can be started.
@@ -81,12 +109,7 @@ fn allowed(job: &Coordinator, counts: &[u32]) -> Result<(), Refusal> {
     }
 }
 
-fn subjobs(
-    job: &Coordinator,
-    own: usize,
-    port: &str,
-    parts: &[SpawnProgram],
-) -> Result<(Vec<Subjob>, Vec<u32>), Refusal> {
+fn subjobs(job: &Coordinator, own: usize, parts: &[SpawnProgram]) -> Result<(Vec<Subjob>, Vec<u32>), Refusal> {
     // Machines are those of the job as it began; what was spawned is at one of them.
     let planned = job.job.subjobs().len();
     let place = |site: usize| SpawnHost {
@@ -111,7 +134,6 @@ fn subjobs(
         places: &places,
         own,
         number: job.spawned,
-        port,
         directory: &job.shared.options.directory,
     };
     let (subjobs, counts) = spawn.subjobs(parts)?;
@@ -131,7 +153,7 @@ pub(super) fn add_for_user(job: &mut Coordinator, text: &str, to: &str) -> Reply
     let names: Vec<String> = subjobs.iter().map(|subjob| format!("'{}'", subjob.site)).collect();
     let counts = subjobs.iter().map(|subjob| subjob.count).collect();
     let number = job.added.begin();
-    match start(job, subjobs, counts, Asker::User(number)) {
+    match start(job, subjobs, counts, false, Asker::User(number)) {
         Ok(()) => {
             job.printer.notice(format!("processes are added: {}", names.join(", ")));
             Reply::Adding(number)
@@ -153,8 +175,9 @@ fn users_subjobs(job: &Coordinator, text: &str, to: &str) -> Result<Vec<Subjob>,
             return Err("only the launcher of another part starts processes there".to_owned());
         }
         subjob.site = format!("{}+{}", subjob.site, job.spawned + 1);
-        let port = port.iter().map(|port| (PORT.to_owned(), port.clone()));
-        subjob.environment.extend(port);
+    }
+    if let Some(port) = port {
+        awaited_at(&mut subjobs, &port);
     }
     let checked = job.job.with_subjobs(subjobs).map_err(|error| error.to_string())?;
     Ok(checked.subjobs().to_vec())
@@ -176,6 +199,7 @@ pub(super) fn begun(job: &mut Coordinator, sites: &[usize]) {
         let said = Ok(Said::Started(Started {
             world: name,
             goes_on,
+            carried: pending.carried,
             processes: pending.counts.clone(),
         }));
         answer(job, &pending, said);

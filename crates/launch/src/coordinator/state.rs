@@ -107,6 +107,8 @@ pub(super) struct Coordinator {
     pub(super) early: super::early::Early,
     /// Where the job meets others, if it does.
     pub(super) meeting: Option<MeetingHost>,
+    /// Where it meets others at no host: what carries for processes of the job, once one has asked for that.
+    pub(super) carrying: Option<MeetingHost>,
     /// Sites that the ways there do not lead to, of which the user was told.
     pub(super) beyond_meeting: BTreeSet<usize>,
 }
@@ -207,6 +209,7 @@ impl Coordinator {
             hold: None,
             early: super::early::Early::default(),
             meeting,
+            carrying: None,
             beyond_meeting: BTreeSet::new(),
         }
     }

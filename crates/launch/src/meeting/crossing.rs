@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Ports of this machine that lead through the host to processes of other jobs: one for each process that somebody of
-//! this job talks to.
+//! Ports of this machine that lead to processes which those of this job cannot reach themselves, one for each process
+//! that somebody talks to: through the host to those of other jobs, or by this launcher's own connections to those of
+//! this one.
 
-use super::beyond::{Beyond, PIECE, by_socket};
+use super::beyond::{Beyond, Inside, PIECE, both_ways, by_socket};
 use super::client::Client;
+use super::door::Entries;
 use crate::happening::Process;
 use isthmus_wire::entry::{Entry, knock};
 use isthmus_wire::question::{Kind, Refusal};
@@ -28,6 +30,15 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// gone.
 type Sockets = Arc<Mutex<HashMap<u16, (u64, PathBuf)>>>;
 
+/// Where crossings lead.
+#[derive(Clone)]
+enum Leads {
+    /// Through the host.
+    Host(Sockets),
+    /// To processes that this launcher reaches.
+    Own(Entries),
+}
+
 struct Crossing {
     entry: Entry,
     /// Who uses it, and how often it was opened.
@@ -46,28 +57,38 @@ pub(super) struct Crossings {
     all: HashMap<u16, Crossing>,
     /// Ports at other sites that lead to those: by site and port there.
     backs: HashMap<(String, u16), (u16, Beyond)>,
-    sockets: Sockets,
+    leads: Leads,
 }
 
 impl Crossings {
-    pub(super) fn new() -> Self {
+    /// They lead through the host.
+    pub(super) fn through_host() -> Self {
+        Self::leading(Leads::Host(Sockets::default()))
+    }
+
+    /// They lead to processes that have entered here.
+    pub(super) fn to(entries: Entries) -> Self {
+        Self::leading(Leads::Own(entries))
+    }
+
+    fn leading(leads: Leads) -> Self {
         Self {
             all: HashMap::new(),
             backs: HashMap::new(),
-            sockets: Sockets::default(),
+            leads,
         }
     }
 
     /// The port for an entry, of the machine where the process is.
-    pub(super) async fn open(
-        &mut self,
-        by: Process,
-        entry: &Entry,
-        client: &Client,
-        at: Option<&Beyond>,
-    ) -> Result<u16, Refusal> {
-        let port = self.open_here(by, entry, client).await?;
+    pub(super) async fn open(&mut self, by: Process, entry: &Entry, at: Option<&Beyond>) -> Result<u16, Refusal> {
+        let port = self.open_here(by, entry)?;
         let Some(site) = at else { return Ok(port) };
+        let leads_here =
+            |((place, _), (here, _)): &(&(String, u16), &(u16, Beyond))| *here == port && *place == site.destination;
+        // Another process there goes the same way.
+        if let Some(((_, there), _)) = self.backs.iter().find(leads_here) {
+            return Ok(*there);
+        }
         match site.port_to(port).await {
             Ok(there) => {
                 self.backs
@@ -81,9 +102,8 @@ impl Crossings {
         }
     }
 
-    async fn open_here(&mut self, by: Process, entry: &Entry, client: &Client) -> Result<u16, Refusal> {
-        let cannot = |why: String| Refusal::new(Kind::Unable, format!("no way through '{}': {why}", client.host()));
-        self.lead_to(entry.port, client).await.map_err(cannot)?;
+    fn open_here(&mut self, by: Process, entry: &Entry) -> Result<u16, Refusal> {
+        let cannot = |why: String| Refusal::new(Kind::Unable, format!("no way through '{}': {why}", entry.host));
         let known = self
             .all
             .iter_mut()
@@ -100,21 +120,24 @@ impl Crossings {
         let crossing = Crossing {
             entry: entry.clone(),
             users: BTreeMap::from([(by, 1)]),
-            task: tokio::spawn(carry(listener, entry.clone(), self.sockets.clone())),
+            task: tokio::spawn(carry(listener, entry.clone(), self.leads.clone())),
         };
         self.all.insert(port, crossing);
         Ok(port)
     }
 
     /// The connection of ssh leads to this port at the host.
-    async fn lead_to(&self, port: u16, client: &Client) -> Result<(), String> {
+    pub(super) async fn lead_to(&self, port: u16, client: &Client) -> Result<(), String> {
+        let Leads::Host(sockets) = &self.leads else {
+            return Ok(());
+        };
         let known =
             |sockets: &HashMap<u16, (u64, PathBuf)>| sockets.get(&port).is_some_and(|(turn, _)| *turn == client.turn());
-        if known(&self.sockets.lock().unwrap_or_else(PoisonError::into_inner)) {
+        if known(&sockets.lock().unwrap_or_else(PoisonError::into_inner)) {
             return Ok(());
         }
         let path = client.forward(port).await?;
-        let mut sockets = self.sockets.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sockets = sockets.lock().unwrap_or_else(PoisonError::into_inner);
         sockets.insert(port, (client.turn(), path));
         Ok(())
     }
@@ -186,6 +209,9 @@ pub(super) fn listens() -> std::io::Result<TcpListener> {
     socket.listen(QUEUE)
 }
 
+/// Tells how connections have ended.
+type Tell = tokio::sync::mpsc::UnboundedSender<End>;
+
 /// How a connection ended.
 enum End {
     /// It was made.
@@ -197,7 +223,7 @@ enum End {
 }
 
 /// Serves connections to one process until that is gone: then nobody listens any more, and who dials knows.
-async fn carry(listener: TcpListener, entry: Entry, sockets: Sockets) {
+async fn carry(listener: TcpListener, entry: Entry, leads: Leads) {
     let (tell, mut ends) = tokio::sync::mpsc::unbounded_channel();
     let mut failing: Option<(Instant, u32)> = None;
     let mut tasks = tokio::task::JoinSet::new();
@@ -205,12 +231,13 @@ async fn carry(listener: TcpListener, entry: Entry, sockets: Sockets) {
         tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => {
-                    let known = sockets.lock().unwrap_or_else(PoisonError::into_inner).get(&entry.port).cloned();
-                    let (tell, key) = (tell.clone(), entry.key);
+                    let (tell, entry, leads) = (tell.clone(), entry.clone(), leads.clone());
                     tasks.spawn(async move {
                         let _ = stream.set_nodelay(true);
-                        let Some((_, path)) = known else { return };
-                        pass(stream, path, &key, &tell).await;
+                        match leads {
+                            Leads::Host(sockets) => through_host(stream, &sockets, &entry, &tell).await,
+                            Leads::Own(entries) => straight(stream, entries.find(&entry.key), &tell).await,
+                        }
                     });
                 }
                 Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
@@ -234,12 +261,33 @@ async fn carry(listener: TcpListener, entry: Entry, sockets: Sockets) {
     while tasks.join_next().await.is_some() {}
 }
 
-async fn pass(inner: TcpStream, path: PathBuf, key: &[u8; 16], tell: &tokio::sync::mpsc::UnboundedSender<End>) {
+/// To a process that has entered here.
+async fn straight(inner: TcpStream, known: Option<Inside>, tell: &Tell) {
+    let Some(inside) = known else {
+        let _ = tell.send(End::Gone);
+        return;
+    };
+    let outer = inside.connect().await;
+    let _ = tell.send(match &outer {
+        Some(_) => End::Served,
+        None => End::Failed,
+    });
+    if let Some(outer) = outer {
+        both_ways(inner, outer).await;
+    }
+}
+
+async fn through_host(inner: TcpStream, sockets: &Sockets, entry: &Entry, tell: &Tell) {
+    let known = |sockets: &Sockets| {
+        let sockets = sockets.lock().unwrap_or_else(PoisonError::into_inner);
+        sockets.get(&entry.port).map(|(_, path)| path.clone())
+    };
+    let Some(path) = known(sockets) else { return };
     // Without the connection to the host nothing is known of the process.
     let Ok(mut outer) = by_socket(&path).await else {
         return;
     };
-    if outer.write_all(&knock(key)).await.is_err() {
+    if outer.write_all(&knock(&entry.key)).await.is_err() {
         return;
     }
     let (mut from_outer, mut to_outer) = outer.into_split();

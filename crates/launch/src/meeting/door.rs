@@ -25,7 +25,8 @@ const MAX_ENTRIES: usize = 1 << 16;
 const MAX_GUESTS: usize = 4096;
 
 /// By key: whose entry it is, and where its process listens.
-type Entries = Arc<Mutex<HashMap<[u8; 16], (Process, Inside)>>>;
+#[derive(Clone, Default)]
+pub(super) struct Entries(Arc<Mutex<HashMap<[u8; 16], (Process, Inside)>>>);
 
 pub(super) struct Door {
     port: u16,
@@ -37,10 +38,6 @@ impl Drop for Door {
     fn drop(&mut self) {
         self.task.abort();
     }
-}
-
-fn locked(entries: &Entries) -> MutexGuard<'_, HashMap<[u8; 16], (Process, Inside)>> {
-    entries.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Door {
@@ -56,13 +53,27 @@ impl Door {
         self.port
     }
 
+    /// Whom it lets in.
+    pub(super) fn entries(&self) -> &Entries {
+        &self.entries
+    }
+}
+
+impl Entries {
+    fn locked(&self) -> MutexGuard<'_, HashMap<[u8; 16], (Process, Inside)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Where this key leads.
+    pub(super) fn find(&self, key: &[u8; 16]) -> Option<Inside> {
+        self.locked().get(key).map(|(_, inside)| inside.clone())
+    }
+
     /// From now on this key leads to a process.
     pub(super) fn let_in(&self, by: Process, key: [u8; 16], inside: Inside) -> Result<(), Refusal> {
-        let mut entries = locked(&self.entries);
+        let mut entries = self.locked();
         if entries.len() >= MAX_ENTRIES {
-            let why = format!(
-                "the processes of this job already have {MAX_ENTRIES} connections through the meeting host (--meet)"
-            );
+            let why = format!("the processes of this job are already reached in {MAX_ENTRIES} ways by the launcher");
             return Err(Refusal::new(Kind::Unable, why));
         }
         entries.insert(key, (by, inside));
@@ -71,7 +82,7 @@ impl Door {
 
     /// From now on it does not.
     pub(super) fn close(&self, by: Process, key: &[u8; 16]) {
-        let mut entries = locked(&self.entries);
+        let mut entries = self.locked();
         if entries.get(key).is_some_and(|(owner, _)| *owner == by) {
             if let Some((_, inside)) = entries.remove(key) {
                 inside.end();
@@ -81,7 +92,7 @@ impl Door {
 
     /// A process has ended.
     pub(super) fn forget(&self, by: Process) {
-        locked(&self.entries).retain(|_, (owner, inside)| {
+        self.locked().retain(|_, (owner, inside)| {
             if *owner == by {
                 inside.end();
             }
@@ -110,15 +121,15 @@ async fn answer(listener: TcpListener, entries: Entries) {
             let Some(key) = came.ok().and_then(Result::ok).and_then(|_| knocked(&knock)) else {
                 return;
             };
-            let known = locked(&entries).get(&key).cloned();
+            let known = entries.find(&key);
             let Ok(_guest) = guests.try_acquire_owned() else { return };
             let inside = match &known {
-                Some((_, inside)) => inside.connect().await,
+                Some(inside) => inside.connect().await,
                 None => None,
             };
             let Some(inside) = inside else {
                 // A gateway may have ended, and there will be another one: whoever wants to the process tries again.
-                if known.is_none_or(|(_, inside)| inside.knock.is_none()) {
+                if known.is_none_or(|inside| inside.knock.is_none()) {
                     let _ = stream.write_all(&[GONE]).await;
                 }
                 return;
@@ -157,7 +168,9 @@ mod tests {
             port: Port::Here(port),
             knock,
         };
-        door.let_in((0, 1), [1; 16], here(port, None)).expect("there is room");
+        door.entries()
+            .let_in((0, 1), [1; 16], here(port, None))
+            .expect("there is room");
         let mut idle = Vec::new();
         for _ in 0..300 {
             idle.push(
@@ -169,16 +182,18 @@ mod tests {
         assert_eq!(says(door.port(), b"GET / HTTP/1.1\r\n\r\n12345").await, None, "garbage");
         assert_eq!(says(door.port(), &knock(&[2; 16])).await, Some(GONE), "a wrong key");
         assert_eq!(says(door.port(), &knock(&[1; 16])).await, Some(HERE));
-        door.close((0, 2), &[1; 16]);
+        door.entries().close((0, 2), &[1; 16]);
         assert_eq!(
             says(door.port(), &knock(&[1; 16])).await,
             Some(HERE),
             "it is not whose who closed it"
         );
-        door.close((0, 1), &[1; 16]);
+        door.entries().close((0, 1), &[1; 16]);
         assert_eq!(says(door.port(), &knock(&[1; 16])).await, Some(GONE), "an old one");
-        door.let_in((0, 1), [3; 16], here(port, None)).expect("there is room");
-        door.forget((0, 1));
+        door.entries()
+            .let_in((0, 1), [3; 16], here(port, None))
+            .expect("there is room");
+        door.entries().forget((0, 1));
         assert_eq!(
             says(door.port(), &knock(&[3; 16])).await,
             Some(GONE),
@@ -187,7 +202,8 @@ mod tests {
         // Behind a gateway: it hears the key that was given for it, and who is not let in there hears nothing.
         let gateway = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
         let port = gateway.local_addr().expect("it has one").port();
-        door.let_in((0, 1), [4; 16], here(port, Some([5; 16])))
+        door.entries()
+            .let_in((0, 1), [4; 16], here(port, Some([5; 16])))
             .expect("there is room");
         let answers = async {
             for answer in [HERE, GONE] {

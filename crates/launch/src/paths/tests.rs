@@ -147,3 +147,24 @@ fn pieces_without_bytes_are_no_way_around() {
     .encode();
     assert!(crossings.said(0, &empty).1.is_some());
 }
+
+#[test]
+fn areas_are_direct_where_one_has_reached_the_other_or_the_user_says_so() {
+    let mut crossings = two();
+    crossings.gateways[1].name = "far".into();
+    assert!(crossings.are_direct("lab", "lab") && crossings.are_direct("else", "else"));
+    assert!(!crossings.are_direct("lab", "else"), "nothing is known of it");
+    assert!(!crossings.are_direct("lab", "far"), "nothing has been found out");
+    let settled = |outward: &str| Settled {
+        carrier: Carrier::Relay,
+        outward: outward.to_owned(),
+        ..Settled::default()
+    };
+    crossings.settled.insert((1, 0), settled(""));
+    assert!(!crossings.are_direct("lab", "far"), "by the launcher only");
+    crossings.settled.insert((1, 0), settled("10.1.0.1:7"));
+    assert!(crossings.are_direct("lab", "far") && crossings.are_direct("far", "lab"));
+    crossings.settled.clear();
+    crossings.gateways[0].policy = Policy::Direct;
+    assert!(crossings.are_direct("lab", "far"));
+}

@@ -32,10 +32,11 @@ fn spawned_in(directory: &Path, parts: &[SpawnProgram]) -> Result<(Vec<Subjob>, 
         places: &places,
         own: 1,
         number: 4,
-        port: "p",
         directory,
     };
-    spawn.subjobs(parts).map_err(|refusal| refusal.why)
+    let (mut subjobs, counts) = spawn.subjobs(parts).map_err(|refusal| refusal.why)?;
+    awaited_at(&mut subjobs, "p");
+    Ok((subjobs, counts))
 }
 
 #[test]
@@ -89,7 +90,6 @@ fn further_sites_are_those_that_the_user_names_with_their_schedulers() {
         places: &places,
         own: 0,
         number: 0,
-        port: "p",
         directory: Path::new("/"),
     };
     let one = |keys: &[(&str, &str)]| {
@@ -183,7 +183,8 @@ fn the_directories_of_the_key_path_come_before_those_of_the_launcher() {
 fn the_first_error_handler_is_said_by_a_key_or_is_the_standards() {
     let begins = |keys: &[(&str, &str)]| {
         let (subjobs, _) = spawned(&[part(1, keys)])?;
-        Ok::<_, String>(subjobs[0].environment.last().unwrap().1.clone())
+        let handler = subjobs[0].environment.iter().rev().nth(1).unwrap();
+        Ok::<_, String>(handler.1.clone())
     };
     assert_eq!(begins(&[]), Ok("mpi_errors_are_fatal".to_owned()));
     let key = "mpi_initial_errhandler";

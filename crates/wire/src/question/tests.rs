@@ -60,6 +60,7 @@ fn questions_and_answers_survive_the_wire_and_their_truncations_do_not() {
         Ok(Said::Started(Started {
             world: [7; 16],
             goes_on: true,
+            carried: true,
             processes: vec![2, 0],
         })),
         Ok(Said::Entry(crate::entry::sample())),
