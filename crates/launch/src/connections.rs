@@ -13,7 +13,7 @@ use crate::site::Site;
 use isthmus_job::{Contact, Subjob};
 use isthmus_reach::Failure;
 use isthmus_wire::gateway::ToGateway;
-use isthmus_wire::grid::{AgentHello, FromAgent, Input, OUTPUT_WINDOW, ToAgent};
+use isthmus_wire::grid::{AgentHello, FromAgent, Hold, Input, OUTPUT_WINDOW, ToAgent};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -49,6 +49,8 @@ struct Connection {
     lasting: Vec<Vec<u8>>,
     /// The agent was there before.
     again: bool,
+    /// The agent waits when this connection breaks, for one that follows it.
+    held: bool,
     /// Why the connection before this one ended.
     follows: Option<Failure>,
     /// Bytes of output that are not printed.
@@ -175,6 +177,7 @@ impl Connections {
             received: Received::default(),
             lasting: Vec::new(),
             again: is_again,
+            held: is_again,
             follows: None,
             unprinted: 0,
         });
@@ -362,6 +365,18 @@ impl Connections {
     pub(crate) fn send_lasting(&mut self, subjob: usize, message: &ToAgent) {
         self.send(subjob, message);
         self.all[self.current[subjob]].lasting.push(message.encode());
+    }
+
+    /// The agent waits from now on when its connection breaks.
+    pub(crate) fn hold(&mut self, subjob: usize, hold: &Hold) {
+        self.send(subjob, &ToAgent::Hold(hold.clone()));
+        self.all[self.current[subjob]].held = true;
+    }
+
+    /// Whether the agent of a connection waits for another one: it has not been told to end.
+    pub(crate) fn is_held(&self, connection: usize) -> bool {
+        let connection = &self.all[connection];
+        connection.held && !*connection.leaving.borrow()
     }
 
     /// Sends messages of gateways; data of processes go when nothing else waits. Gives the subjobs for which more data

@@ -9,12 +9,15 @@ use crate::site::broken;
 use isthmus_job::{Contact, Subjob};
 use isthmus_reach::Failure;
 use isthmus_stage::words;
-use isthmus_wire::grid::{FromAgent, Hold, ToAgent};
+use isthmus_wire::grid::{FromAgent, Hold};
 use std::time::Duration;
 
 impl Coordinator {
     /// The processes of all subjobs have begun: from here on their agents outlive a connection, and this process.
     pub(super) fn hold(&mut self, sites: &[usize]) {
+        if sites.iter().all(|&site| site >= self.shared.planned) {
+            return self.hold_spawned(sites);
+        }
         // A job that begins in several worlds, or has lost a part, could not be told from its remains.
         let whole = self.hold.is_none() && sites.len() == self.subjobs.len();
         if !whole || !is_worth_holding(&self.subjobs, self.session.as_ref()) {
@@ -27,8 +30,28 @@ impl Coordinator {
             return;
         }
         self.hold = Some(secret);
+        self.outlive(sites, secret);
+    }
+
+    /// What was spawned at other machines outlives a connection, too, but is not taken up by another coordinator.
+    fn hold_spawned(&mut self, sites: &[usize]) {
+        let is_elsewhere = |site: &&usize| matches!(self.subjobs[**site].contact, Contact::Ssh(_));
+        let elsewhere: Vec<usize> = sites.iter().filter(is_elsewhere).copied().collect();
+        if elsewhere.is_empty() {
+            return;
+        }
+        let secret = self.hold.map_or_else(isthmus_stage::guarded::random::<32>, Ok);
+        if let Ok(secret) = secret {
+            self.hold = Some(secret);
+            self.outlive(&elsewhere, secret);
+        }
+    }
+
+    fn outlive(&mut self, sites: &[usize], secret: [u8; 32]) {
         let seconds = u32::try_from(self.silence.as_secs()).unwrap_or(u32::MAX);
-        self.connections.send_all(&ToAgent::Hold(Hold { secret, seconds }));
+        for &site in sites {
+            self.connections.hold(site, &Hold { secret, seconds });
+        }
     }
 
     /// What another coordinator needs; nothing: there is no place for it, or no words.
@@ -115,9 +138,7 @@ impl Coordinator {
             let first = self.connections.why_before(connection).cloned().unwrap_or(failure);
             return self.lose(site, &first.problem, &first.hint, true);
         }
-        let may_live = failure.is_unreached() && !was_lost && !self.leaving;
-        // What was spawned ends with its connection, and is not taken up.
-        let may_live = may_live && site < self.shared.planned;
+        let may_live = failure.is_unreached() && !was_lost && !self.leaving && self.connections.is_held(connection);
         let Some(secret) = self.hold.filter(|_| may_live) else {
             return self.lose(site, &failure.problem, &failure.hint, failure.is_unreached());
         };
