@@ -2,8 +2,8 @@
 //! Neighbours: agents that this one starts beside itself, for subjobs that are added to its job at this machine. What
 //! they and the coordinator say goes over this agent's connection.
 //!
-//! A neighbour is a process, so that what it starts, its directories, its umask and its end are its own. It ends when
-//! nothing can reach it any more, as an agent does whose connection ends.
+//! A neighbour is a process, so that what it starts, its directories, its umask and its end are its own. When this
+//! connection ends, so does the way to it: it ends or waits until it is reached by itself, as any agent does.
 
 use crate::link::Outbox;
 use isthmus_stage::own;

@@ -19,8 +19,10 @@ mod client;
 mod crossing;
 mod door;
 mod entering;
+mod entries;
 mod own;
 mod ways;
+mod wish;
 
 use crate::happening::{Event, Met, Process};
 use crate::proving::prove;
@@ -40,6 +42,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
+pub(crate) use wish::When;
+use wish::Wish;
 
 /// Before the host is tried again.
 const PAUSE: Duration = Duration::from_secs(2);
@@ -48,23 +52,6 @@ const FAREWELL: Duration = Duration::from_secs(2);
 
 /// What is answered.
 type Verdict = Result<Said, Refusal>;
-
-/// What is wanted of the host.
-enum Wish {
-    Asked(Process, u64, Ask, Spot),
-    /// A process has ended.
-    Forget(Process),
-    End,
-}
-
-/// When the host is reached.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum When {
-    /// At once.
-    Now,
-    /// When a process asks: the parts of a world are at the host already, most of them for nothing else.
-    Wanted,
-}
 
 /// Whether jobs can meet at a host that is called so.
 ///
@@ -398,7 +385,7 @@ impl Keeper {
             place,
             port: entrance,
         };
-        let entered = self.entering.enter(by, (port, gate), spot, place, When::Now).await;
+        let entered = self.entering.enter(by, port, gate, spot, place, When::Now).await;
         entered.map(Said::Entry).map_err(|Barred { refusal, site }| {
             if site.is_some_and(|site| self.without.insert(site)) {
                 self.tell(without_ways(&refusal.why));

@@ -16,7 +16,7 @@ impl Coordinator {
     /// The processes of all subjobs have begun: from here on their agents outlive a connection, and this process.
     pub(super) fn hold(&mut self, sites: &[usize]) {
         if sites.iter().all(|&site| site >= self.shared.planned) {
-            return self.hold_spawned(sites);
+            return hold_spawned(self, sites);
         }
         // A job that begins in several worlds, or has lost a part, could not be told from its remains.
         let whole = self.hold.is_none() && sites.len() == self.subjobs.len();
@@ -30,28 +30,7 @@ impl Coordinator {
             return;
         }
         self.hold = Some(secret);
-        self.outlive(sites, secret);
-    }
-
-    /// What was spawned at other machines outlives a connection, too, but is not taken up by another coordinator.
-    fn hold_spawned(&mut self, sites: &[usize]) {
-        let is_elsewhere = |site: &&usize| matches!(self.subjobs[**site].contact, Contact::Ssh(_));
-        let elsewhere: Vec<usize> = sites.iter().filter(is_elsewhere).copied().collect();
-        if elsewhere.is_empty() {
-            return;
-        }
-        let secret = self.hold.map_or_else(isthmus_stage::guarded::random::<32>, Ok);
-        if let Ok(secret) = secret {
-            self.hold = Some(secret);
-            self.outlive(&elsewhere, secret);
-        }
-    }
-
-    fn outlive(&mut self, sites: &[usize], secret: [u8; 32]) {
-        let seconds = u32::try_from(self.silence.as_secs()).unwrap_or(u32::MAX);
-        for &site in sites {
-            self.connections.hold(site, &Hold { secret, seconds });
-        }
+        outlive(self, sites, secret);
     }
 
     /// What another coordinator needs; nothing: there is no place for it, or no words.
@@ -155,6 +134,27 @@ impl Coordinator {
         if !whole {
             self.lose(site, &failure.problem, &failure.hint, true);
         }
+    }
+}
+
+/// What was spawned at other machines outlives a connection, too, but is not taken up by another coordinator.
+fn hold_spawned(job: &mut Coordinator, sites: &[usize]) {
+    let is_elsewhere = |site: &&usize| matches!(job.subjobs[**site].contact, Contact::Ssh(_));
+    let elsewhere: Vec<usize> = sites.iter().filter(is_elsewhere).copied().collect();
+    if elsewhere.is_empty() {
+        return;
+    }
+    let secret = job.hold.map_or_else(isthmus_stage::guarded::random::<32>, Ok);
+    if let Ok(secret) = secret {
+        job.hold = Some(secret);
+        outlive(job, &elsewhere, secret);
+    }
+}
+
+fn outlive(job: &mut Coordinator, sites: &[usize], secret: [u8; 32]) {
+    let seconds = u32::try_from(job.silence.as_secs()).unwrap_or(u32::MAX);
+    for &site in sites {
+        job.connections.hold(site, &Hold { secret, seconds });
     }
 }
 

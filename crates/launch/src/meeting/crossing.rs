@@ -5,7 +5,7 @@
 
 use super::beyond::{Beyond, Inside, PIECE, both_ways, by_socket};
 use super::client::Client;
-use super::door::Entries;
+use super::entries::Entries;
 use crate::happening::Process;
 use isthmus_wire::entry::{Entry, knock};
 use isthmus_wire::question::{Kind, Refusal};

@@ -2,13 +2,11 @@
 //! Where connections of other jobs come in from the host. A stranger has three seconds to show the key of an entry;
 //! more strangers than there are places wait in the system's queue.
 
-use super::beyond::{Inside, both_ways};
+use super::beyond::both_ways;
 use super::crossing::{GONE, HERE, listens};
-use crate::happening::Process;
+use super::entries::Entries;
 use isthmus_wire::entry::{KNOCK, knocked};
-use isthmus_wire::question::{Kind, Refusal};
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -19,14 +17,8 @@ use tokio::task::JoinHandle;
 const MAX_STRANGERS: usize = 256;
 /// How long they have for that.
 const KNOCK_TIME: Duration = Duration::from_secs(3);
-/// Most entries of a job.
-const MAX_ENTRIES: usize = 1 << 16;
 /// Most connections that came in and have not ended.
 const MAX_GUESTS: usize = 4096;
-
-/// By key: whose entry it is, and where its process listens.
-#[derive(Clone, Default)]
-pub(super) struct Entries(Arc<Mutex<HashMap<[u8; 16], (Process, Inside)>>>);
 
 pub(super) struct Door {
     port: u16,
@@ -56,48 +48,6 @@ impl Door {
     /// Whom it lets in.
     pub(super) fn entries(&self) -> &Entries {
         &self.entries
-    }
-}
-
-impl Entries {
-    fn locked(&self) -> MutexGuard<'_, HashMap<[u8; 16], (Process, Inside)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Where this key leads.
-    pub(super) fn find(&self, key: &[u8; 16]) -> Option<Inside> {
-        self.locked().get(key).map(|(_, inside)| inside.clone())
-    }
-
-    /// From now on this key leads to a process.
-    pub(super) fn let_in(&self, by: Process, key: [u8; 16], inside: Inside) -> Result<(), Refusal> {
-        let mut entries = self.locked();
-        if entries.len() >= MAX_ENTRIES {
-            let why = format!("the processes of this job are already reached in {MAX_ENTRIES} ways by the launcher");
-            return Err(Refusal::new(Kind::Unable, why));
-        }
-        entries.insert(key, (by, inside));
-        Ok(())
-    }
-
-    /// From now on it does not.
-    pub(super) fn close(&self, by: Process, key: &[u8; 16]) {
-        let mut entries = self.locked();
-        if entries.get(key).is_some_and(|(owner, _)| *owner == by) {
-            if let Some((_, inside)) = entries.remove(key) {
-                inside.end();
-            }
-        }
-    }
-
-    /// A process has ended.
-    pub(super) fn forget(&self, by: Process) {
-        self.locked().retain(|_, (owner, inside)| {
-            if *owner == by {
-                inside.end();
-            }
-            *owner != by
-        });
     }
 }
 
@@ -143,7 +93,7 @@ async fn answer(listener: TcpListener, entries: Entries) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::beyond::Port;
+    use super::super::beyond::{Inside, Port};
     use super::*;
     use isthmus_wire::entry::knock;
     use tokio::net::TcpStream;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A process is to be reached by those to whom its entry is told.
 
-use super::When;
 use super::beyond::{Inside, Port, Spot, There};
-use super::door::Entries;
+use super::entries::Entries;
+use super::wish::When;
 use crate::happening::Process;
 use isthmus_stage::content::hex;
 use isthmus_stage::guarded::{Guarded, random};
@@ -49,7 +49,8 @@ impl Entering {
     pub(super) async fn enter(
         &self,
         by: Process,
-        (port, gate): (u16, Option<Key>),
+        port: u16,
+        gate: Option<Key>,
         spot: &Spot,
         at: Place,
         when: When,

@@ -8,12 +8,11 @@
 //! ```
 //! An entry is good with this launcher alone: what it names is looked up here, and no port that it names is dialled.
 
-use super::When;
-use super::Wish;
 use super::beyond::{Beyond, Spot};
 use super::crossing::Crossings;
-use super::door::Entries;
 use super::entering::{Barred, Entering, Place};
+use super::entries::Entries;
+use super::wish::{When, Wish};
 use crate::happening::{Event, Met, Process};
 use isthmus_stage::guarded::random;
 use isthmus_wire::entry::{Entry, is_host};
@@ -72,7 +71,7 @@ impl Own {
             Ask::Enter { port, gate } => {
                 let place = self.place.clone();
                 // Most are never needed: whoever spawns looks for a direct connection first.
-                let entered = self.entering.enter(by, (port, gate), spot, place, When::Wanted).await;
+                let entered = self.entering.enter(by, port, gate, spot, place, When::Wanted).await;
                 entered.map(Said::Entry).map_err(|Barred { refusal, .. }| refusal)
             }
             Ask::Cross { entries } => {

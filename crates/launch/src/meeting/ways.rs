@@ -40,7 +40,7 @@ impl MeetingHost {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Wish;
+    use super::super::wish::Wish;
     use super::*;
     use isthmus_wire::question::Kind;
     use tokio::sync::mpsc;

@@ -42,8 +42,8 @@ pub trait Reacher: Send + Sync {
         let _ = why;
     }
 
-    /// From now on the launcher of this process carries, by its own connections to their sites, what it and processes of
-    /// the same launcher that it meets cannot send directly or through gateways.
+    /// From now on the launcher of this process carries what it and others of that launcher that it meets cannot send
+    /// directly or through gateways.
     fn carry(&self) {}
 
     /// An authority for this meeting, which signs these requests: certificates for the ranks from 0 on.
