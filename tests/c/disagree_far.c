@@ -3,12 +3,12 @@
    memory of the node, or because they are intercommunicators: nobody waits for ever. All at once, for whoever waits in
    vain asks after a second.
    ranks: 2 4 */
-#include "check.h"
+#include "disagree.h"
 
-enum { KEPT = 72, CASES = 10, INTER = CASES - 1, OPERATIONS = 16, MOST = 6, LONG = 60000 };
+enum { KEPT = 72, CASES = 10, INTER = CASES - 1, OPERATIONS = 16, LONG = 120000 };
 
-static int rank, size;
-static double mine[4], all[64], from[MOST * LONG], into[MOST * LONG];
+static double mine[4], all[64];
+static int from[MOST * LONG], into[MOST * LONG];
 static MPI_Comm made;
 
 /* An operation of a member; the last rank calls another one than the others. */
@@ -78,47 +78,40 @@ static int end(MPI_Request *request)
 /* Of n elements in a block, as the caller says. */
 static int operation(int what, int n, MPI_Comm comm)
 {
-    int counts[MOST], starts[MOST], bytes[MOST];
-    MPI_Datatype types[MOST];
-    for (int i = 0; i < MOST; i++) {
-        counts[i] = n;
-        starts[i] = i * LONG;
-        bytes[i] = 8 * starts[i];
-        types[i] = MPI_DOUBLE;
-    }
+    struct blocks b = blocks_of(n, LONG);
     switch (what) {
     case 0:
-        return MPI_Reduce(from, into, n, MPI_DOUBLE, MPI_SUM, 0, comm);
+        return MPI_Reduce(from, into, n, MPI_INT, MPI_SUM, 0, comm);
     case 1:
-        return MPI_Allreduce(from, into, n, MPI_DOUBLE, MPI_SUM, comm);
+        return MPI_Allreduce(from, into, n, MPI_INT, MPI_SUM, comm);
     case 2:
-        return MPI_Scan(from, into, n, MPI_DOUBLE, MPI_SUM, comm);
+        return MPI_Scan(from, into, n, MPI_INT, MPI_SUM, comm);
     case 3:
-        return MPI_Exscan(from, into, n, MPI_DOUBLE, MPI_SUM, comm);
+        return MPI_Exscan(from, into, n, MPI_INT, MPI_SUM, comm);
     case 4:
-        return MPI_Reduce_scatter_block(from, into, n, MPI_DOUBLE, MPI_SUM, comm);
+        return MPI_Reduce_scatter_block(from, into, n, MPI_INT, MPI_SUM, comm);
     case 5:
-        return MPI_Reduce_scatter(from, into, counts, MPI_DOUBLE, MPI_SUM, comm);
+        return MPI_Reduce_scatter(from, into, b.counts, MPI_INT, MPI_SUM, comm);
     case 6:
-        return MPI_Bcast(into, n, MPI_DOUBLE, 0, comm);
+        return MPI_Bcast(into, n, MPI_INT, 0, comm);
     case 7:
-        return MPI_Gather(from, n, MPI_DOUBLE, into, n, MPI_DOUBLE, 0, comm);
+        return MPI_Gather(from, n, MPI_INT, into, n, MPI_INT, 0, comm);
     case 8:
-        return MPI_Gatherv(from, n, MPI_DOUBLE, into, counts, starts, MPI_DOUBLE, 0, comm);
+        return MPI_Gatherv(from, n, MPI_INT, into, b.counts, b.starts, MPI_INT, 0, comm);
     case 9:
-        return MPI_Scatter(from, n, MPI_DOUBLE, into, n, MPI_DOUBLE, 0, comm);
+        return MPI_Scatter(from, n, MPI_INT, into, n, MPI_INT, 0, comm);
     case 10:
-        return MPI_Scatterv(from, counts, starts, MPI_DOUBLE, into, n, MPI_DOUBLE, 0, comm);
+        return MPI_Scatterv(from, b.counts, b.starts, MPI_INT, into, n, MPI_INT, 0, comm);
     case 11:
-        return MPI_Allgather(from, n, MPI_DOUBLE, into, n, MPI_DOUBLE, comm);
+        return MPI_Allgather(from, n, MPI_INT, into, n, MPI_INT, comm);
     case 12:
-        return MPI_Allgatherv(from, n, MPI_DOUBLE, into, counts, starts, MPI_DOUBLE, comm);
+        return MPI_Allgatherv(from, n, MPI_INT, into, b.counts, b.starts, MPI_INT, comm);
     case 13:
-        return MPI_Alltoall(from, n, MPI_DOUBLE, into, n, MPI_DOUBLE, comm);
+        return MPI_Alltoall(from, n, MPI_INT, into, n, MPI_INT, comm);
     case 14:
-        return MPI_Alltoallv(from, counts, starts, MPI_DOUBLE, into, counts, starts, MPI_DOUBLE, comm);
+        return MPI_Alltoallv(from, b.counts, b.starts, MPI_INT, into, b.counts, b.starts, MPI_INT, comm);
     default:
-        return MPI_Alltoallw(from, counts, bytes, types, into, counts, bytes, types, comm);
+        return MPI_Alltoallw(from, b.counts, b.bytes, b.types, into, b.counts, b.bytes, b.types, comm);
     }
 }
 
@@ -149,10 +142,11 @@ static void lengths(MPI_Comm world)
 static void blocks(MPI_Comm world)
 {
     enum { WAYS = 4 };
+    struct blocks b = blocks_of(0, LONG);
     MPI_Comm comms[WAYS];
     MPI_Request requests[WAYS];
     MPI_Comm node;
-    int gives[WAYS][MOST], takes[WAYS][MOST], starts[MOST], failed[WAYS], any[WAYS], sum, near;
+    int gives[WAYS][MOST], takes[WAYS][MOST], failed[WAYS], any[WAYS], sum, near;
     for (int i = 0; i < WAYS; i++)
         OK(MPI_Comm_dup(world, &comms[i]));
     OK(MPI_Comm_split_type(world, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node));
@@ -160,18 +154,16 @@ static void blocks(MPI_Comm world)
     OK(MPI_Comm_free(&node));
     for (int i = 0; i < WAYS; i++) {
         int expected = i % 2 ? 0 : 1, given = i % 2 ? LONG : 0;
-        for (int r = 0; r < MOST; r++) {
+        for (int r = 0; r < MOST; r++)
             gives[i][r] = takes[i][r] = 0;
-            starts[r] = r * LONG;
-        }
         if (rank == size - 1)
             gives[i][0] = given;
         if (rank == 0)
             takes[i][size - 1] = expected;
         if (i < 2)
-            OK(MPI_Ialltoallv(from, gives[i], starts, MPI_DOUBLE, into, takes[i], starts, MPI_DOUBLE, comms[i], &requests[i]));
+            OK(MPI_Ialltoallv(from, gives[i], b.starts, MPI_INT, into, takes[i], b.starts, MPI_INT, comms[i], &requests[i]));
         else
-            OK(MPI_Igatherv(from, gives[i][0], MPI_DOUBLE, into, takes[i], starts, MPI_DOUBLE, 0, comms[i], &requests[i]));
+            OK(MPI_Igatherv(from, gives[i][0], MPI_INT, into, takes[i], b.starts, MPI_INT, 0, comms[i], &requests[i]));
     }
     for (int i = 0; i < WAYS; i++) {
         int class;
@@ -189,16 +181,11 @@ static void blocks(MPI_Comm world)
     }
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
-    MPI_Comm world, kept[KEPT], comms[CASES], half, apart;
+    MPI_Comm world = begin(), kept[KEPT], comms[CASES], half, apart;
     MPI_Request requests[CASES];
     int failed[CASES], any[CASES];
-    OK(MPI_Init(&argc, &argv));
-    OK(MPI_Comm_dup(MPI_COMM_WORLD, &world));
-    OK(MPI_Comm_set_errhandler(world, MPI_ERRORS_RETURN));
-    OK(MPI_Comm_rank(world, &rank));
-    OK(MPI_Comm_size(world, &size));
     for (int i = 0; i < KEPT; i++)
         OK(MPI_Comm_dup(world, &kept[i]));
     for (int i = 0; i < INTER; i++)
@@ -234,9 +221,6 @@ int main(int argc, char **argv)
     for (int i = 0; i < KEPT; i++)
         OK(MPI_Comm_free(&kept[i]));
     OK(MPI_Comm_free(&half));
-    OK(MPI_Comm_free(&world));
-    OK(MPI_Finalize());
-    if (rank == 0)
-        printf("members that disagree in messages are told so\n");
+    end_with(world, "members that disagree in messages are told so");
     return 0;
 }
