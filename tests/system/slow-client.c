@@ -2,25 +2,33 @@
 /* What tests/system/slow-client.sh runs: `server FILE` opens a port, writes its name and serves two clients; `client FILE` connects; `slow FILE` does, and
    stops while it waits to be accepted, until somebody lets it go on. */
 #include <mpi.h>
-#include <dirent.h>
+#include <fcntl.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
-static int before;
+enum { MOST = 256 };
 
-/* Open files of this process. */
-static int files(void)
+/* Which descriptors this process had before it connected. */
+static char before[MOST];
+
+/* Whether a connection that was made since has brought the answer of the other end, and whoever is there has all that was sent in return: the greeting
+   is with what ends the handshake. */
+static int has_greeted(void)
 {
-    int n = 0;
-    DIR *all = opendir("/proc/self/fd");
-    while (all && readdir(all))
-        n++;
-    if (all)
-        closedir(all);
-    return n;
+    for (int fd = 0; fd < MOST; fd++) {
+        struct tcp_info known = {0};
+        socklen_t length = sizeof known;
+        if (!before[fd] && getsockopt(fd, IPPROTO_TCP, TCP_INFO, &known, &length) == 0 && known.tcpi_bytes_received > 0 &&
+            known.tcpi_data_segs_out > 1 && known.tcpi_unacked == 0 && known.tcpi_notsent_bytes == 0)
+            return 1;
+    }
+    return 0;
 }
 
 static void write_file(const char *name, const char *text)
@@ -31,13 +39,11 @@ static void write_file(const char *name, const char *text)
     rename("new", name);
 }
 
-/* When a connection has been made and there was time for a greeting. */
 static void *stop(void *none)
 {
     char pid[32];
-    while (files() <= before)
+    while (!has_greeted())
         usleep(1000);
-    usleep(500000);
     snprintf(pid, sizeof pid, "%d\n", (int)getpid());
     write_file("stopped", pid);
     kill(getpid(), SIGSTOP);
@@ -68,7 +74,8 @@ int main(int argc, char **argv)
         if (!file || !fgets(port, sizeof port, file))
             return 1;
         fclose(file);
-        before = files();
+        for (int fd = 0; fd < MOST; fd++)
+            before[fd] = fcntl(fd, F_GETFD) != -1;
         if (is_slow)
             pthread_create(&thread, NULL, stop, NULL);
         MPI_Comm_connect(port, MPI_INFO_NULL, 0, MPI_COMM_SELF, &other);
