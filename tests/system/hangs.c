@@ -37,6 +37,10 @@ int main(int argc, char **argv)
             MPI_Send(&word, 1, MPI_INT, 0, 8, MPI_COMM_WORLD);
         if (rank == 0)
             MPI_Recv(&word, 1, MPI_INT, 1, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    } else if (!strcmp(kind, "leaders")) {
+        MPI_Comm between;
+        if (rank < 2)
+            MPI_Intercomm_create(MPI_COMM_SELF, 0, MPI_COMM_WORLD, 1 - rank, rank, &between);
     } else if (!strcmp(kind, "stopped")) {
         if (rank == size - 1)
             raise(SIGSTOP);

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Six ways to hang, each named by isthmus where in a sentence: two receives, a member that does not come to a collective operation,
-# different roots, a wrong tag, a stopped process, a cut link; one with 256 ranks; and --hang says it by itself. Different collective
+# Seven ways to hang, each named by isthmus where in a sentence: two receives, a member that does not come to a collective operation,
+# different roots, a wrong tag, also of what makes a communicator, a stopped process, a cut link; one with 256 ranks; and --hang says it by itself. Different collective
 # operations end by themselves, also between sites.
 . "$(dirname "$0")/common.sh"
 need_testbed
@@ -40,6 +40,7 @@ named() {
 named receives 'deadlock: ranks 0-1 wait for each other: rank 0 is in MPI_Recv: a message from rank 1, tag 7' -n 2
 named missing 'ranks 0-2 are in allreduce; rank 3 is not: rank 3 is not waiting inside MPI' -n 4
 named tag 'rank 0 waits for a message from rank 1, tag 9.*, but what has come is another tag: 4 bytes from rank 1, tag 8' -n 2
+named leaders 'rank [01] waits for a message from rank [01], tag [01], MPI_COMM_WORLD, for a new communicator, but what has come is another tag' -n 2
 named stopped 'rank 2 has been stopped by a signal' -n 3
 timeout 60 isthmus run --site a=home:1 --site b=home:1 --site c=home:1 ./hangs different >out 2>&1 </dev/null
 status=$?

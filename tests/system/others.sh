@@ -140,9 +140,15 @@ int main(int argc, char **argv)
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     atexit(finalize);
     if (rank == 1) exit(3);
-    return MPI_Barrier(MPI_COMM_WORLD);
+    if (argc == 1) return MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Group all;
+    MPI_Comm made;
+    MPI_Comm_group(MPI_COMM_WORLD, &all);
+    return MPI_Comm_create_group(MPI_COMM_WORLD, all, rank, &made);
 }
 END
 mpicc leaves.c -o leaves || fail "mpicc leaves.c"
 refuses 'will wait in MPI_Barrier for ever: rank 1 called MPI_Finalize' isthmus run -n 3 ./leaves
+# Rank 2 has given another tag than rank 0, which therefore is through with it.
+refuses 'rank 2 will wait in MPI_Comm_create_group for ever: ranks 0-1 called MPI_Finalize' isthmus run -n 3 ./leaves makes
 say "$tried starts refused"

@@ -161,12 +161,19 @@ fn is_call(call: &str, operation: &str) -> bool {
     plain(call.strip_suffix("_c").unwrap_or(call)) == plain(operation)
 }
 
+/// Of messages that construct a communicator beside another one.
+const ASIDE: u32 = 1 << 31;
+
 fn communicator(context: u32) -> String {
-    match context {
-        2 | 3 => ", MPI_COMM_WORLD".to_owned(),
-        4 | 5 => ", MPI_COMM_SELF".to_owned(),
-        u32::MAX => String::new(),
-        other => format!(", communicator {}", other >> 1),
+    let made = match context & ASIDE {
+        0 => "",
+        _ => ", for a new communicator",
+    };
+    match context & !ASIDE {
+        _ if context == u32::MAX => String::new(),
+        2 | 3 => format!(", MPI_COMM_WORLD{made}"),
+        4 | 5 => format!(", MPI_COMM_SELF{made}"),
+        other => format!(", communicator {}{made}", other >> 1),
     }
 }
 

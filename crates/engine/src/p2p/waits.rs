@@ -12,9 +12,10 @@ use crate::p2p::{ReceiveStage, SendStage, State, Task};
 /// At so many of those that any could send what a process waits for it knocks at a time.
 const KNOCKS: usize = 64;
 
-/// Messages of collective operations have odd contexts, those that construct communicators the upper bit.
-fn is_the_programs(context: u32) -> bool {
-    context & (1 << 31 | 1) == 0
+/// Messages of collective operations, and those with guests, have odd contexts: who waits for one is told of otherwise.
+/// What people see are messages of the program, and those that construct communicators, which have the upper bit.
+fn is_told(context: u32) -> bool {
+    context & 1 == 0
 }
 
 /// What is pending, as much of it as is told, and how much more there is.
@@ -30,7 +31,7 @@ pub(crate) fn waits(state: &State, of_machine: impl Fn(Owner, u32) -> Option<Ite
         }
     }
     for (pattern, &index) in state.matcher.posted() {
-        if is_the_programs(pattern.context.number()) && state.requests.slot(index).owner() == NONE {
+        if is_told(pattern.context.number()) && state.requests.slot(index).owner() == NONE {
             all.push(Item {
                 kind: Kind::Receive,
                 peer: asked_of(state, index),
@@ -41,7 +42,7 @@ pub(crate) fn waits(state: &State, of_machine: impl Fn(Owner, u32) -> Option<Ite
         }
     }
     for (envelope, message) in state.matcher.waiting() {
-        if is_the_programs(envelope.context.number()) {
+        if is_told(envelope.context.number()) {
             all.push(Item {
                 kind: Kind::Unexpected,
                 peer: message.peer.number(),
@@ -109,7 +110,7 @@ fn asked_of(state: &State, index: u32) -> u32 {
 /// A request that waits for something but a message to match.
 fn pending(slot: &Slot<Task>) -> Option<Item> {
     match slot.task() {
-        Task::Send(task) if is_the_programs(task.header.context) => Some(Item {
+        Task::Send(task) if is_told(task.header.context) => Some(Item {
             kind: match task.stage {
                 SendStage::Queued | SendStage::Waiting => Kind::Send,
                 SendStage::Streaming | SendStage::Bulk => Kind::Outgoing,
