@@ -7,6 +7,7 @@
 #include "crowd.h"
 #include <arpa/inet.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static void meet(MPI_Comm inter, int high)
@@ -193,6 +194,21 @@ static void by_socket(int rank)
     CHECK(socketpair(AF_UNIX, SOCK_DGRAM, 0, none) == 0 && !joins(none[0], "datagrams"));
     CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, none) == 0 && write(none[1], &rank, sizeof rank) == sizeof rank);
     CHECK(shutdown(none[1], SHUT_WR) == 0 && !joins(none[0], "the other end has closed it"));
+    /* A process that says the first words, with a low number, and is gone before it connects. */
+    char words[16 + sizeof(short) + MPI_MAX_PORT_NAME] = { [16] = 4, [18] = 'n', 'o', 'n', 'e' };
+    CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, none) == 0);
+    pid_t other = fork();
+    if (other == 0) {
+        close(none[0]);
+        if (write(none[1], words, 22) != 22 || read(none[1], words, sizeof words) < 22)
+            _exit(1);
+        usleep(100000);
+        _exit(0);
+    }
+    close(none[1]);
+    CHECK(other > 0 && !joins(none[0], "the other end has closed it"));
+    close(none[0]);
+    CHECK(waitpid(other, &value, 0) == other && value == 0);
     OK(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL));
 }
 

@@ -20,11 +20,12 @@ use isthmus_core::error::{Error, Result};
 use isthmus_core::world::World;
 use isthmus_wire::port::MAX_NAME;
 use rustix::event::PollFlags;
-use rustix::net::{SocketType, sockopt};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SocketType, sockopt};
 
 use crate::connect::PATIENCE;
 use crate::pipe::Rests;
-use crate::{Accept, accept, close_port, connect, open_port};
+use crate::{Accept, accept_while, close_port, connect, open_port};
 
 /// The process at the other end of the stream, which both ends leave quiet, and this one; `own`: MPI_COMM_SELF. Calls
 /// on the stream do not wait. Who reads the socket on its way knows the name: so it has to be one whom `takes` takes.
@@ -99,6 +100,17 @@ impl<S: Read + Write + AsFd> Talk<'_, '_, S> {
     }
 }
 
+/// Whether the other process may still connect: without it the socket is closed.
+fn still_there(stream: &impl AsFd) -> Result<()> {
+    let mut word = [0];
+    match rustix::net::recv(stream, &mut word, RecvFlags::PEEK | RecvFlags::DONTWAIT) {
+        Ok((0, _)) => Err(cannot(&ErrorKind::UnexpectedEof.into())),
+        // What its program writes when it has met this one already.
+        Ok(_) | Err(Errno::AGAIN | Errno::INTR) => Ok(()),
+        Err(error) => Err(cannot(&error.into())),
+    }
+}
+
 fn meet(world: &World, own: &Comm, stream: &mut (impl Read + Write + AsFd), port: &str) -> Result<Arc<Comm>> {
     let mine: [u8; 16] = abroad::random().map_err(|why| Error::new(abi::MPI_ERR_OTHER, why))?;
     let mut words = mine.to_vec();
@@ -122,7 +134,7 @@ fn meet(world: &World, own: &Comm, stream: &mut (impl Read + Write + AsFd), port
     drop(talk);
     let name = String::from_utf8_lossy(&name).into_owned();
     match mine > theirs {
-        true => accept(world, own, 0, || Ok((port.to_owned(), None))),
+        true => accept_while(world, own, 0, || Ok(port.to_owned()), || still_there(stream)),
         false => connect(world, own, 0, || Ok((name, PATIENCE))),
     }
 }
