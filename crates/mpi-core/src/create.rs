@@ -425,6 +425,11 @@ impl Alike {
         let digest = (words.fold(1, mix) >> 32) as u32;
         Self { what, digest }
     }
+
+    /// As it travels.
+    fn words(&self) -> [u8; 4] {
+        self.digest.to_le_bytes()
+    }
 }
 
 /// A communicator of these ranks of this one, in this order, with a topology; collective. `None` for the others.
@@ -467,7 +472,18 @@ pub fn create_group(world: &World, comm: &Comm, group: &Group, tag: i32) -> Resu
     };
     let ranks = comm.group().places(group);
     let take = || links::marked(world, comm, joined::contexts(world, comm).take(false));
-    let numbers = first_takes(world, &Side::of(comm, tag), &ranks, blueprint.rank, take, &[])?;
+    let side = Side::of(comm, tag).of_all(group);
+    let said = Alike::new("group", ranks.iter().map(|&rank| rank.into()));
+    let (numbers, theirs) = first_takes(world, &side, &ranks, blueprint.rank, take, &said.words())?;
+    if theirs != said.words() {
+        fail!(
+            abi::MPI_ERR_NOT_SAME,
+            "the {} must be the same on all its processes, but rank {} gave another one than rank {}",
+            said.what,
+            ranks.first().copied().unwrap_or_default(),
+            comm.rank()
+        );
+    }
     blueprint.build_and_hear(world, numbers).map(Some)
 }
 
@@ -484,15 +500,22 @@ pub fn from_group(world: &World, group: &Group, tag: &str) -> Result<Arc<Comm>> 
     };
     world.engine().lock().underneath().mix();
     let ranks = all.ranks_of(group);
-    let side = Side::among(&all, string_tag(tag, &ranks));
+    let side = Side::among(&all, string_tag(tag, &ranks)).of_all(group);
     let take = || all.contexts().take(false);
-    let numbers = first_takes(world, &side, &ranks, blueprint.rank, take, tag.as_bytes())?;
+    let (numbers, theirs) = first_takes(world, &side, &ranks, blueprint.rank, take, tag.as_bytes())?;
+    if theirs != tag.as_bytes() {
+        fail!(
+            abi::MPI_ERR_ARG,
+            "another member constructs a communicator of the same group with the tag '{}', this one with '{tag}'",
+            String::from_utf8_lossy(&theirs)
+        );
+    }
     let comm = blueprint.build(context::granted(numbers)?);
     world.revocable.begins(world.engine(), &comm);
     Ok(comm)
 }
 
-/// The first of some processes takes numbers for all. `what`: equal at all of them.
+/// The first of some processes takes numbers for all, and tells them what it has, which should be `what`.
 fn first_takes(
     world: &World,
     side: &Side,
@@ -500,21 +523,13 @@ fn first_takes(
     me: u32,
     take: impl FnOnce() -> Numbers,
     what: &[u8],
-) -> Result<Numbers> {
+) -> Result<(Numbers, Vec<u8>)> {
     let numbers = if me == 0 { take() } else { Numbers::default() };
     let mut content = internal::encode(numbers).to_vec();
     content.extend_from_slice(what);
     let content = side.spread(world, ranks, me as usize, &content)?;
     let (numbers, theirs) = content.split_at(size_of::<Numbers>());
-    if theirs != what {
-        fail!(
-            abi::MPI_ERR_ARG,
-            "another member constructs a communicator of the same group with the tag '{}', this one with '{}'",
-            String::from_utf8_lossy(theirs),
-            String::from_utf8_lossy(what)
-        );
-    }
-    Ok(internal::decode(numbers))
+    Ok((internal::decode(numbers), theirs.to_vec()))
 }
 
 pub(crate) fn check_string_tag(tag: &str) -> Result<()> {

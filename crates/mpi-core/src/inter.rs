@@ -97,6 +97,7 @@ pub fn create<'p>(
     let leader = check_leader(comm, leader)?;
     let pair = || {
         let (peer, remote) = peer()?;
+        check_remote(comm.group(), peer.remote().unwrap_or_else(|| peer.group()), remote)?;
         match u32::try_from(remote).ok().filter(|&r| r < peer.peers()) {
             Some(other) if peer.remote().is_some() || other != peer.rank() => Ok(LeaderPair {
                 side: Side::of(peer, tag),
@@ -128,6 +129,7 @@ pub fn create_from_groups(
     let pair = || {
         let (remote, rank) = remote()?;
         let other = usize::try_from(rank).ok().and_then(|r| remote.members().get(r));
+        check_remote(group, &remote, rank)?;
         let Some(&other) = other.filter(|&&peer| peer != world.me()) else {
             fail!(
                 abi::MPI_ERR_RANK,
@@ -160,6 +162,19 @@ fn check_leader(comm: &Comm, leader: i32) -> Result<u32> {
             i64::from(comm.size()) - 1
         ),
     }
+}
+
+/// The remote leader is not one of the local group: nobody would wait for this process there.
+fn check_remote(local: &Group, among: &Group, remote: i32) -> Result<()> {
+    let other = usize::try_from(remote).ok().and_then(|rank| among.members().get(rank));
+    if other.is_some_and(|&other| local.rank_of(other).is_some()) {
+        fail!(
+            abi::MPI_ERR_RANK,
+            argument("remote_leader"),
+            "is {remote}, which is a process of the local group; the two groups must be disjoint"
+        );
+    }
+    Ok(())
 }
 
 /// Exchanges what the groups know through their leaders. What is wrong at the leader is told to its group as an

@@ -4,17 +4,20 @@
 //! Collective operations over a communicator use its next sequence number like those of the program. Messages between
 //! some of its processes ([`Side`]) travel in a context beside it ([`context::aside`]).
 
+use isthmus_abi::constants as abi;
 use isthmus_datatype::raw::OwnMemory;
 use isthmus_datatype::{Basic, Datatype};
 use isthmus_engine::{
-    Binding, Block, BoundBuffer, Channel, Context, EngineError, Guard, Mode, Next, ReceiveBuffer, Request, SendBuffer,
-    Short,
+    Binding, Block, BoundBuffer, Channel, Context, Engine, EngineError, Guard, Members, Mode, Next, ReceiveBuffer,
+    Request, SendBuffer, Short,
 };
 use isthmus_schedule::{Blocks, Call, Operation};
 
 use crate::comm::{Comm, Whereabouts};
 use crate::context;
 use crate::error::Result;
+use crate::fail;
+use crate::group::Group;
 use crate::planned::{Planned, Role};
 use crate::world::World;
 
@@ -184,12 +187,17 @@ fn word(bytes: &[u8]) -> u64 {
     bytes.first_chunk().map_or(0, |b| u64::from_le_bytes(*b))
 }
 
+/// Most bytes that a leader tells another one, who may be of another job.
+const LONGEST: u64 = u32::MAX as u64;
+
 /// Messages between some processes of a communicator, or of the job, that construct another communicator.
 pub(crate) struct Side {
     channel: Channel,
     tag: i32,
     /// The communicator, if it is among processes of one.
     of: Option<Context>,
+    /// Without one of these nobody waits for the others: who lives may have given up.
+    needs: Option<Members>,
 }
 
 impl Side {
@@ -199,14 +207,34 @@ impl Side {
         let of = Some(channel.context);
         channel.context = context::aside(channel.context);
         channel.special = channel.special.beside();
-        Self { channel, tag, of }
+        let needs = None;
+        Self {
+            channel,
+            tag,
+            of,
+            needs,
+        }
     }
 
     /// Among processes who go by their ranks there. `tag`: all that agrees on the call.
     pub(crate) fn among(all: &Whereabouts<'_>, tag: i32) -> Self {
-        let of = None;
         let channel = all.groups();
-        Self { channel, tag, of }
+        Self {
+            channel,
+            tag,
+            of: None,
+            needs: None,
+        }
+    }
+
+    /// For a call that fails at all of a group if one of them is lost, whether it talks to that one or not.
+    pub(crate) fn of_all(self, group: &Group) -> Self {
+        let needs = Some(Members::of(group.members()));
+        Self { needs, ..self }
+    }
+
+    fn lost(&self, engine: &Engine) -> Option<EngineError> {
+        self.needs.as_ref().and_then(|needs| engine.core.lost_of(needs))
     }
 
     /// The engine, unless the communicator was revoked: nobody ends messages that begin after that.
@@ -232,8 +260,29 @@ impl Side {
         let mut engine = self.usable(world)?;
         let request = engine.irecv(&self.channel, Some(from), Some(self.tag), buffer);
         drop(engine);
-        world.wait(request)?;
-        Ok(memory.into_content())
+        let came = world.engine().wait(|engine| {
+            let came = engine.core.take(request).map(Ok);
+            came.or_else(|| self.lost(engine).map(Err))
+        });
+        let came = match came {
+            Ok(came) => came,
+            Err(lost) => {
+                world.engine().lock().cancel(request);
+                _ = world.wait(request);
+                return Err((&lost).into());
+            }
+        };
+        match &came.error {
+            Some(EngineError::Truncate { .. }) => {}
+            Some(error) => return Err(error.into()),
+            None if came.bytes == length as u64 => return Ok(memory.into_content()),
+            None => {}
+        }
+        fail!(
+            abi::MPI_ERR_OTHER,
+            "rank {from} has sent something else than this call: it makes another communicator, by another function or of another group, \
+             with the same tag"
+        )
     }
 
     /// Gives `mine` to a process and gets its content.
@@ -247,7 +296,14 @@ impl Side {
             self.start_send(world, with, &content)?,
         ];
         let theirs = self.receive(world, with, 8)?;
-        let theirs = self.receive(world, with, word(&theirs) as usize)?;
+        let length = word(&theirs);
+        if length > LONGEST {
+            fail!(
+                abi::MPI_ERR_OTHER,
+                "rank {with} wants to tell {length} bytes of its group"
+            );
+        }
+        let theirs = self.receive(world, with, length as usize)?;
         for request in sent {
             world.wait(request)?;
         }
@@ -273,6 +329,9 @@ impl Side {
     /// The content that the first of some processes has, of equal length at all of them, who call this together with
     /// the same list. `me`: own place in the list. A binomial tree.
     pub(crate) fn spread(&self, world: &World, ranks: &[u32], me: usize, content: &[u8]) -> Result<Vec<u8>> {
+        if let Some(lost) = self.lost(&world.engine().lock()) {
+            return Err((&lost).into());
+        }
         let parent_bit = if me == 0 {
             ranks.len().next_power_of_two()
         } else {

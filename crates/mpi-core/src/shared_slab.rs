@@ -74,7 +74,8 @@ pub(crate) fn agree(world: &World, comm: &Comm, whose: For) -> Result<Option<Use
         // Nothing is remembered of the new communicator: a plan would be made for this alone.
         For::Communicator => {
             let ranks: Vec<u32> = (0..comm.size()).collect();
-            internal::Side::of(comm, TAG).spread(world, &ranks, comm.rank() as usize, &word)?
+            let side = internal::Side::of(comm, TAG).of_all(comm.group());
+            side.spread(world, &ranks, comm.rank() as usize, &word)?
         }
         For::Operation => internal::broadcast_in_turn(world, comm, 0, &word)?,
     };

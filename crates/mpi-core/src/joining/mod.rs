@@ -118,6 +118,12 @@ fn decoded(offer: &[u8]) -> Result<Offer> {
     }
 }
 
+/// The root that a member has given, and its offer.
+fn with_root(said: &[u8]) -> Option<(u32, &[u8])> {
+    let (root, offer) = said.split_first_chunk()?;
+    Some((u32::from_le_bytes(*root), offer))
+}
+
 /// One of the groups, at one of its members.
 struct Side<'a, 'e> {
     world: &'a World,
@@ -198,14 +204,27 @@ impl Side<'_, '_> {
                 members: vec![member(self.world, contact, told)],
             },
         };
-        let all = internal::gather_all(self.world, self.comm, &mine.encode())?;
+        // Members with several roots would wait for each other in the next step.
+        let said = [&self.leader.to_le_bytes()[..], &mine.encode()].concat();
+        let all = internal::gather_all(self.world, self.comm, &said)?;
+        let all: Vec<(u32, &[u8])> = all.iter().filter_map(|said| with_root(said)).collect();
+        if let Some(other) = all.iter().position(|(root, _)| *root != self.leader) {
+            fail!(
+                abi::MPI_ERR_ROOT,
+                argument("root"),
+                "must be the same on all processes, but rank {other} gave {} and rank {} gave {}",
+                all[other].0,
+                self.comm.rank(),
+                self.leader
+            );
+        }
         let mut whole = Offer {
             refusal: String::new(),
             leader: self.leader,
             used: [0; isthmus_wire::joining::BLOCKS / 8],
             members: Vec::new(),
         };
-        for one in &all {
+        for (_, one) in all {
             let Ok(one) = Offer::decode(one) else {
                 fail!(abi::MPI_ERR_INTERN, "a member of the own group sent an invalid place");
             };
