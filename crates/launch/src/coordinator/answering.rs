@@ -3,6 +3,7 @@
 
 use super::Coordinator;
 use super::open::Process;
+use super::pending;
 use crate::happening::Met;
 use isthmus_wire::grid::ToAgent;
 use isthmus_wire::question::{Answer, Refusal, Said, Scope};
@@ -36,6 +37,7 @@ pub(super) fn forget(job: &mut Coordinator, process: Process) {
     job.answering.forget(process);
     job.names.forget(process);
     job.joined.forget(process);
+    pending::forget(&mut job.spawning, process);
     let told = job.leaders.forget(process);
     answer_all(job, told);
     for ways in job.meeting.iter().chain(&job.carrying) {

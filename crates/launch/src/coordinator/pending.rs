@@ -23,4 +23,13 @@ pub(super) enum Asker {
     Process(Process, u64),
     /// The user, under this number.
     User(u32),
+    /// A process that has ended since.
+    Nobody,
+}
+
+/// A process has ended. What it has asked for begins all the same, and finds that nobody is there to meet.
+pub(super) fn forget(all: &mut [Pending], process: Process) {
+    let is_its = |by: &Asker| matches!(by, Asker::Process(asker, _) if *asker == process);
+    let its = all.iter_mut().filter(|pending| is_its(&pending.by));
+    its.for_each(|pending| pending.by = Asker::Nobody);
 }

@@ -231,6 +231,7 @@ fn take(job: &mut Coordinator, sites: &[usize]) -> Option<Pending> {
 fn answer(job: &mut Coordinator, pending: &Pending, said: Result<Said, Refusal>) {
     match pending.by {
         Asker::Process(by, number) => answering::answer(job, by, Answer { number, said }),
+        Asker::Nobody => {}
         Asker::User(number) => job.added.settle(number, said.map(drop).map_err(|refusal| refusal.why)),
     }
 }
