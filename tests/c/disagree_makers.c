@@ -57,6 +57,8 @@ int main(void)
     CHECK(class_of(MPI_Intercomm_create(world, 0, world, 1, 3, &made)) == (rank == 0 ? MPI_ERR_RANK : MPI_ERR_OTHER));
     CHECK(made == MPI_COMM_NULL);
     CHECK(class_of(MPI_Comm_connect("none", MPI_INFO_NULL, rank % 2, world, &made)) == MPI_ERR_ROOT && made == MPI_COMM_NULL);
+    /* What is wrong at the root has one class at all. */
+    CHECK(class_of(MPI_Comm_connect("none", MPI_INFO_NULL, 0, world, &made)) == MPI_ERR_PORT && made == MPI_COMM_NULL);
     CHECK(class_of(MPI_Comm_spawn("/bin/true", MPI_ARGV_NULL, 1, MPI_INFO_NULL, rank % 2, world, &made, codes)) != MPI_SUCCESS);
     CHECK(made == MPI_COMM_NULL);
     OK(MPI_Barrier(world));

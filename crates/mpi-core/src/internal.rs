@@ -329,8 +329,15 @@ impl Side {
     /// The content that the first of some processes has, of equal length at all of them, who call this together with
     /// the same list. `me`: own place in the list. A binomial tree.
     pub(crate) fn spread(&self, world: &World, ranks: &[u32], me: usize, content: &[u8]) -> Result<Vec<u8>> {
-        if let Some(lost) = self.lost(&world.engine().lock()) {
-            return Err((&lost).into());
+        if self.needs.is_some() {
+            let mut engine = world.engine().lock();
+            // Who sends, or finds what has come before, does not wait, and would hear of no loss.
+            if let Some(asker) = world.asker.get() {
+                asker.hear(&mut engine);
+            }
+            if let Some(lost) = self.lost(&engine) {
+                return Err((&lost).into());
+            }
         }
         let parent_bit = if me == 0 {
             ranks.len().next_power_of_two()

@@ -252,7 +252,7 @@ impl Side<'_, '_> {
         }
         let told = match (told, &self.failed) {
             (Some(Ok(theirs)), _) => [vec![0], theirs].concat(),
-            (_, Some(error)) => [&[1], error.message.as_bytes()].concat(),
+            (_, Some(error)) => [&[1], &error.class.to_le_bytes()[..], error.message.as_bytes()].concat(),
             (_, None) => Vec::new(),
         };
         let told = internal::broadcast_all(self.world, self.comm, self.leader, &told)?;
@@ -261,12 +261,15 @@ impl Side<'_, '_> {
         }
         match told.split_first() {
             Some((0, theirs)) => Ok(theirs.to_vec()),
-            Some((_, why)) => fail!(
-                abi::MPI_ERR_OTHER,
-                "rank {}, the root, could not talk to the other group: {}",
-                self.leader,
-                String::from_utf8_lossy(why)
-            ),
+            Some((_, why)) => {
+                let (class, why) = why.split_first_chunk().unwrap_or((&[0; 4], why));
+                fail!(
+                    i32::from_le_bytes(*class),
+                    "rank {}, the root, could not talk to the other group: {}",
+                    self.leader,
+                    String::from_utf8_lossy(why)
+                )
+            }
             None => fail!(abi::MPI_ERR_INTERN, "the root has said nothing"),
         }
     }
