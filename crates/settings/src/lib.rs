@@ -19,6 +19,7 @@ mod complaint;
 mod hints;
 mod kind;
 mod nearest;
+mod others;
 #[path = "generated/table.rs"]
 #[rustfmt::skip]
 mod table;
@@ -27,6 +28,7 @@ pub use complaint::{complaints, unknown_hint};
 pub use hints::HINTS;
 pub use kind::{Command, Flag, List, Number, Optional, PathName, Ports, Seconds, Switch, Text, Word};
 pub use nearest::nearest;
+pub use others::Others;
 pub use table::*;
 
 use std::ffi::OsString;
