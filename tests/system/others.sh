@@ -51,6 +51,10 @@ for mpi in openmpi mpich; do
         # shellcheck disable=SC2086 # words
         refuses "isthmus run -n 2 ./ours" mpiexec.$mpi $extra -n 2 ./ours
         # shellcheck disable=SC2086 # words
+        refuses "has started isthmus 2 times" mpiexec.$mpi $extra -n 2 "$build/bin/isthmus" run -n 2 ./ours
+        # shellcheck disable=SC2086 # words
+        mpiexec.$mpi $extra -n 1 "$build/bin/isthmus" run -n 2 ./ours >out 2>&1 || { cat out; fail "isthmus under $mpi"; }
+        # shellcheck disable=SC2086 # words
         mpiexec.$mpi $extra -n 1 ./ours >out 2>&1 && grep -q '^rank 0 of 1$' out || { cat out; fail "one process under $mpi"; }
         # shellcheck disable=SC2086 # words
         ISTHMUS_ALONE=1 mpiexec.$mpi $extra -n 2 ./ours >out 2>&1 || { cat out; fail "ISTHMUS_ALONE under $mpi"; }

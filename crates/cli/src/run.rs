@@ -10,6 +10,7 @@ mod how;
 mod losing;
 mod options;
 mod places;
+mod repeated;
 mod session;
 mod spawned;
 
@@ -104,7 +105,11 @@ fn show_or_launch(described: Described, how: &Launch) -> ExitCode {
         }
         Ok(())
     } else {
-        return match job::runnable(&described.job) {
+        let runnable = job::runnable(&described.job).and_then(|()| match how.is_one_of_several() || background::is() {
+            true => Ok(()),
+            false => Ok(repeated::check()?),
+        });
+        return match runnable {
             Ok(()) if how.at.is_some() => carry::start(&described.job, how),
             Ok(()) if how.detach && !background::is() => background::start(),
             Ok(()) => session::launch(described.job, plain, how),

@@ -147,6 +147,11 @@ impl Launch {
         Ok(())
     }
 
+    /// Whether others like it are meant to be started beside it.
+    pub(super) fn is_one_of_several(&self) -> bool {
+        self.world.is_some() || self.ticket.is_some()
+    }
+
     /// What world the job is a part of, if it is one.
     ///
     /// # Errors

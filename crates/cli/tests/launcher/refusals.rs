@@ -2,6 +2,7 @@
 //! Jobs that cannot start: one message that names the thing, a hint, a status, and nothing left.
 
 use crate::bench::{Bench, finish};
+use std::process::Stdio;
 
 /// Runs a line that must be refused with these parts in its message and with one `error:`.
 fn refused(bench: &Bench, line: &str, parts: &[&str]) {
@@ -320,4 +321,59 @@ fn what_fails_is_no_mistake_of_the_command_line() {
         assert_eq!(done.code(), Some(status), "{line}: {done:?}");
         assert!(done.errors.starts_with("isthmus: error: "), "{line}: {}", done.errors);
     }
+}
+
+#[test]
+fn launchers_that_another_launcher_has_started() {
+    let bench = Bench::new("several");
+    let started = |line: &str, variables: &[(&str, &str)]| {
+        let mut command = bench.command(line);
+        finish(command.envs(variables.iter().copied()).spawn().unwrap())
+    };
+    let slurm = [
+        ("SLURM_STEP_ID", "0"),
+        ("SLURM_STEP_NUM_TASKS", "4"),
+        ("SLURM_PROCID", "1"),
+    ];
+    for (launcher, variables) in [
+        ("srun", &slurm[..]),
+        ("Open MPI's mpiexec", &[("OMPI_COMM_WORLD_SIZE", "4")]),
+        ("MPICH's mpiexec", &[("PMI_SIZE", "4")]),
+    ] {
+        let done = started("run -n 1 true", variables);
+        let said = format!("{launcher} has started isthmus 4 times");
+        assert!(done.code() == Some(2) && done.errors.contains(&said), "{done:?}");
+        assert!(done.errors.contains("hint: start isthmus once") && done.errors.contains("ISTHMUS_ALONE=1"));
+        // What is shown starts nothing; whoever says that it is meant is heard.
+        assert_eq!(started("run --dry-run -n 1 true", variables).code(), Some(0));
+        let alone = [variables, &[("ISTHMUS_ALONE", "1")]].concat();
+        let done = started("run -n 1 true", &alone);
+        assert!(done.code() == Some(0) && !done.errors.contains("several"), "{done:?}");
+    }
+    // One process of a step, and what a job of ours starts.
+    for variables in [
+        &[slurm[0], ("SLURM_STEP_NUM_TASKS", "1")][..],
+        &[slurm[0], slurm[1], ("ISTHMUS_REACH", "node")],
+    ] {
+        let done = started("run -n 1 true", variables);
+        assert!(done.code() == Some(0) && !done.errors.contains("srun"), "{done:?}");
+    }
+    // A program or a script that has been started so starts what it likes, and is told.
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", "\"$0\" run -n 1 true; exit $?", env!("CARGO_BIN_EXE_isthmus")]);
+    let command = bench.command("");
+    let own = command.get_envs().filter_map(|(name, value)| Some((name, value?)));
+    let done = shell
+        .envs(own)
+        .envs(slurm)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let done = finish(done.spawn().unwrap());
+    let warned = done
+        .errors
+        .matches("warning: this runs in one of 4 processes that srun has started")
+        .count();
+    assert!(done.code() == Some(0) && warned == 1, "{done:?}");
+    bench.assert_clean();
 }

@@ -182,7 +182,7 @@ pub const FILES: PathName = PathName { name: "ISTHMUS_FILES" };
 /// command for isthmus login: it gets the path of a public key and prints an ssh certificate
 pub const LOGIN: Text = Text { name: "ISTHMUS_LOGIN" };
 
-/// 1 allows MPI_Init to run as rank 0 of 1 even if another launcher started several processes, and allows programs that are linked with another MPI
+/// 1 allows MPI_Init to run as rank 0 of 1 even if another launcher started several processes, allows programs that are linked with another MPI, and allows another launcher to start isthmus run several times
 pub const ALONE: Flag = Flag { name: "ISTHMUS_ALONE", default: false };
 
 /// Every setting.
@@ -724,7 +724,7 @@ pub static SETTINGS: &[Setting] = &[
         default: "0",
         reason: "otherwise processes of another launcher, and programs of another MPI, would each be rank 0 of 1 without a warning",
         scope: "job",
-        help: "1 allows MPI_Init to run as rank 0 of 1 even if another launcher started several processes, and allows programs that are linked with another MPI",
+        help: "1 allows MPI_Init to run as rank 0 of 1 even if another launcher started several processes, allows programs that are linked with another MPI, and allows another launcher to start isthmus run several times",
         kind: Kind::Flag(ALONE),
     },
 ];
