@@ -23,10 +23,13 @@ pub(crate) fn lines(all: &[Joined]) -> Vec<String> {
 }
 
 fn group(group: &Group) -> String {
-    let (site, host) = (isthmus_reach::plain(&group.site), isthmus_reach::plain(&group.host));
+    let (site, host) = (
+        isthmus_reach::one_line(&group.site),
+        isthmus_reach::one_line(&group.host),
+    );
     let of = match group.job.as_str() {
         "" => String::new(),
-        job => format!(" of job {}", isthmus_reach::plain(job)),
+        job => format!(" of job {}", isthmus_reach::one_line(job)),
     };
     format!("{}{of} at {site} ({host})", counted(group.processes, "process"))
 }

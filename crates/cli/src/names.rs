@@ -95,14 +95,16 @@ fn own_name(job: &str) -> String {
 
 fn print(rows: &[Row]) {
     let width = |column: fn(&Row) -> &str, least: usize| {
-        let widths = rows.iter().map(|row| isthmus_reach::plain(column(row)).chars().count());
+        let widths = rows
+            .iter()
+            .map(|row| isthmus_reach::one_line(column(row)).chars().count());
         widths.max().unwrap_or(0).max(least) + 2
     };
     let (name, job) = (width(|row| &row.name, 4), width(|row| &row.job, 3));
     crate::print(&format!("{:<name$}{:<7}{:<job$}PORT", "NAME", "SCOPE", "JOB"));
     for row in rows {
-        let (shown, whose) = (isthmus_reach::plain(&row.name), isthmus_reach::plain(&row.job));
-        let port = isthmus_reach::plain(&row.port);
+        let (shown, whose) = (isthmus_reach::one_line(&row.name), isthmus_reach::one_line(&row.job));
+        let port = isthmus_reach::one_line(&row.port);
         crate::print(&format!("{shown:<name$}{:<7}{whose:<job$}{port}", row.scope));
     }
 }

@@ -4,8 +4,8 @@
 use crate::{elsewhere, reach};
 use clap::Args;
 use isthmus_job::JobError;
-use isthmus_launch::expected;
 use isthmus_launch::session::Entry;
+use isthmus_launch::{expected, queued};
 use isthmus_wire::control::{Reply, Request};
 use isthmus_wire::joined::Joined;
 use serde_json::{Value, json};
@@ -118,7 +118,7 @@ fn print(jobs: &[Value], long: bool) {
     if jobs.is_empty() {
         return;
     }
-    let text = |value: &Value, key: &str| isthmus_reach::plain(value[key].as_str().unwrap_or_default());
+    let text = |value: &Value, key: &str| isthmus_reach::one_line(value[key].as_str().unwrap_or_default());
     let identifiers: Vec<String> = jobs
         .iter()
         .map(|job| match job["site"].as_str() {
@@ -145,7 +145,7 @@ fn print(jobs: &[Value], long: bool) {
         let status = job["status"].as_i64().map(|status| format!(" ({status})"));
         let state = format!("{}{}", text(job, "state"), status.unwrap_or_default());
         let words = job["words"].as_array().into_iter().flatten().filter_map(Value::as_str);
-        crate::print(&isthmus_reach::plain(&format!(
+        crate::print(&isthmus_reach::one_line(&format!(
             "{identifier:<wide$}{}{age:<10}{:>6}  {state:<14}{}",
             name(&text(job, "name")),
             job["processes"].as_u64().unwrap_or(0),
@@ -157,12 +157,13 @@ fn print(jobs: &[Value], long: bool) {
             ));
         }
         for subjob in job["subjobs"].as_array().into_iter().flatten().filter(|_| long) {
+            let (site, state) = (text(subjob, "site"), text(subjob, "state"));
+            let since = subjob["since_unix_seconds"].as_u64().filter(|_| state == "queued");
             let detail = expected(
-                &text(subjob, "detail"),
+                &queued(&text(subjob, "detail"), since, now),
                 subjob["expected_start_unix_seconds"].as_u64(),
                 now,
             );
-            let (site, state) = (text(subjob, "site"), text(subjob, "state"));
             let processes = subjob["processes"].as_u64().unwrap_or(0);
             crate::print(format!("  {site:<18}{processes:>6}  {state:<14}{detail}").trim_end());
         }
@@ -195,6 +196,7 @@ impl Row {
         let subjobs = subjobs.into_iter().map(|s| {
             json!({
                 "site": s.name, "state": s.state, "detail": s.detail, "processes": s.processes,
+                "since_unix_seconds": (s.since > 0).then_some(s.since),
                 "expected_start_unix_seconds": (s.starts > 0).then_some(s.starts),
             })
         });

@@ -91,8 +91,8 @@ fn parts(all: &Whereabouts) -> String {
         .map(|those| {
             let ranks: Vec<u32> = those.iter().map(|p| p.rank).collect();
             let mut words = vec![hang::ranges(&ranks)];
-            words.extend(sites.then(|| isthmus_reach::plain(&those[0].site)));
-            words.extend(programs.then(|| isthmus_reach::plain(&those[0].program)));
+            words.extend(sites.then(|| isthmus_reach::one_line(&those[0].site)));
+            words.extend(programs.then(|| isthmus_reach::one_line(&those[0].program)));
             words.join(" ")
         })
         .collect();

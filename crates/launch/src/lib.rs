@@ -69,7 +69,7 @@ pub use links::{LinkOptions, LinkReport, Sighting, believe, cache_file, now, rea
 pub use meeting::can_meet_at;
 pub use output::OutputPattern;
 pub use outputs::check_results;
-pub use progress::{Progress, expected};
+pub use progress::{Progress, expected, queued};
 pub use session::Session;
 pub use spawned::spawned_alone;
 pub use statistics::Statistics;

@@ -26,6 +26,16 @@ impl Progress {
     }
 }
 
+/// A detail with since when a queue is waited in, seen from `now`.
+pub fn queued(detail: &str, since: Option<u64>, now: u64) -> String {
+    let waited = since.map(|since| hang::time(now.saturating_sub(since).saturating_mul(1000)));
+    match (detail, waited) {
+        (detail, None) => detail.to_owned(),
+        ("", Some(waited)) => format!("for {waited}"),
+        (detail, Some(waited)) => format!("{detail}, for {waited}"),
+    }
+}
+
 /// A detail with when the start is expected, seen from `now`.
 pub fn expected(detail: &str, starts: Option<u64>, now: u64) -> String {
     let Some(starts) = starts else {
@@ -44,7 +54,7 @@ pub fn expected(detail: &str, starts: Option<u64>, now: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::expected;
+    use super::{expected, queued};
 
     #[test]
     fn estimates_are_told_from_now_on() {
@@ -56,5 +66,13 @@ mod tests {
         );
         assert_eq!(told("", Some(8300)), "expected to start in 2 h");
         assert_eq!(told("", Some(900)), "expected to start now");
+        let waits = |detail, since| queued(detail, since, 1000);
+        assert_eq!(
+            waits("Slurm job 7, Priority", Some(400)),
+            "Slurm job 7, Priority, for 10 min"
+        );
+        assert_eq!(waits("Slurm job 7", None), "Slurm job 7");
+        // Clocks may be set back.
+        assert_eq!(waits("", Some(1200)), "for 0 s");
     }
 }

@@ -82,6 +82,15 @@ impl Failure {
     }
 }
 
+/// The same on one line, for a column of a table.
+pub fn one_line(text: &str) -> String {
+    let signs = text.chars().map(|sign| match sign.is_control() {
+        true => sign.escape_default().to_string(),
+        false => sign.to_string(),
+    });
+    signs.collect()
+}
+
 /// Text without what a terminal would obey.
 pub fn plain(text: &str) -> String {
     let mut out = String::with_capacity(text.len());

@@ -32,7 +32,7 @@ pub mod transfer;
 mod uncopied;
 pub mod workspace;
 
-pub use failure::{Failure, plain};
+pub use failure::{Failure, one_line, plain};
 pub use here::here;
 pub use relay::program_here;
 pub use remote::{MeasuredLink, Measurement, Remote, Seen, Tally, measure_links};

@@ -7,7 +7,7 @@
 //!    |   <---    one Reply      |     then both close
 //! ```
 //! Messages have the form of [`crate::codec`]: `length: u32`, `kind: u8`, fields. A *start* is when a scheduler expects
-//! to start a subjob, seconds since 1970; 0: it does not say.
+//! to start a subjob, seconds since 1970; 0: it does not say. *Since* is when it came into its state.
 //!
 //! | command to coordinator | kind | fields |
 //! |---|---|---|
@@ -23,7 +23,7 @@
 //!
 //! | coordinator to command | kind | fields |
 //! |---|---|---|
-//! | `Status` | 65 | committed u8, \[name text, state text, detail text, processes u32, start u64\], \[[`joined`](crate::joined)\] |
+//! | `Status` | 65 | committed u8, \[name text, state text, detail text, processes u32, start u64, since u64\], \[[`joined`](crate::joined)\] |
 //! | `Done` | 66 | |
 //! | `Refused` | 67 | why text |
 //! | `Adding` | 71 | number u32 |
@@ -104,6 +104,8 @@ pub struct Standing {
     pub processes: u32,
     /// When a scheduler expects to start it, seconds since 1970; 0: not known.
     pub starts: u64,
+    /// Since when it is in this state, seconds since 1970; 0: not known.
+    pub since: u64,
 }
 
 /// What a coordinator answers.
@@ -310,7 +312,7 @@ impl Reply {
                 w.u8((*committed).into());
                 w.list(subjobs, |w, s| {
                     w.text(&s.name).text(&s.state).text(&s.detail);
-                    w.u32(s.processes).u64(s.starts);
+                    w.u32(s.processes).u64(s.starts).u64(s.since);
                 });
                 w.list(joined, |w, one| one.write(w));
             }
@@ -363,6 +365,7 @@ impl Reply {
                         detail: r.text("detail")?,
                         processes: r.u32("processes")?,
                         starts: r.u64("start")?,
+                        since: r.u64("since")?,
                     })
                 })?,
                 joined: r.list("joined", Joined::read)?,
@@ -442,6 +445,7 @@ mod tests {
             detail: String::new(),
             processes: 4,
             starts: 1_795_788_300,
+            since: 1_795_780_000,
         }];
         let committed = true;
         let joined = || {

@@ -158,6 +158,20 @@ fn a_job_in_the_background_gets_signals_and_is_ended() {
 }
 
 #[test]
+fn a_line_of_a_list_is_one_line() {
+    let bench = Bench::new("lines");
+    let mut command = bench.command("run --detach -n 1 sh -c");
+    let started = finish(command.arg("sleep 60\n#JOB\tx").spawn().unwrap());
+    assert_eq!(started.code(), Some(0), "{started:?}");
+    let listed = bench.run_beside("ps");
+    assert_eq!(listed.lines().count(), 2, "{listed}");
+    assert!(listed.contains(r"sh -c sleep 60\n#JOB\tx"), "{listed}");
+    let job = listed.lines().nth(1).unwrap()[..8].to_owned();
+    assert_eq!(ask(&bench, &format!("kill {job}")).code(), Some(0));
+    bench.assert_clean();
+}
+
+#[test]
 fn a_job_has_the_name_that_its_owner_gives_it() {
     let bench = Bench::new("names");
     let wait = "#!/bin/sh\nwhile ! test -e go; do sleep 0.05; done\n";

@@ -375,9 +375,13 @@ fn an_interrupt_takes_a_waiting_job_out_of_the_queue() {
         listed = all["jobs"][0]["subjobs"][0].clone();
     }
     assert_eq!(listed["expected_start_unix_seconds"].as_u64(), Some(FAR), "{listed}");
+    assert!(
+        listed["since_unix_seconds"].as_u64().is_some_and(|since| since < FAR),
+        "{listed}"
+    );
     let listed = String::from_utf8(finish(command(&bench, "ps --long").spawn().unwrap()).output).unwrap();
     assert!(
-        listed.contains("Slurm job 17, Priority, expected to start in "),
+        listed.contains("Slurm job 17, Priority, for ") && listed.contains(", expected to start in "),
         "{listed}"
     );
     signal("-INT", &child.id().to_string());

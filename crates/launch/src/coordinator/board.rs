@@ -16,6 +16,8 @@ struct SubjobStatus {
     /// When a scheduler expects to start it, seconds since 1970.
     starts: Option<u64>,
     told: Option<Progress>,
+    /// Since when its state has the word that people have been told, seconds since 1970.
+    since: u64,
 }
 
 /// What is known of all of them.
@@ -30,6 +32,7 @@ impl Board {
             detail: String::new(),
             starts: None,
             told: None,
+            since: 0,
         };
         Self {
             known: (0..subjobs).map(known).collect(),
@@ -111,6 +114,11 @@ impl Board {
         shown.collect()
     }
 
+    /// Since when a subjob is in the state that people have been told, seconds since 1970.
+    pub(super) fn since(&self, site: usize) -> u64 {
+        self.known[site].since
+    }
+
     /// Of these the ones that differ from what has been told; they count as told from here on.
     pub(super) fn changes<'a>(&mut self, progress: &'a [Progress]) -> Vec<&'a Progress> {
         let mut changed = Vec::new();
@@ -118,6 +126,9 @@ impl Board {
             let same =
                 |told: &Progress| (&told.word, &told.detail, told.starts) == (&now.word, &now.detail, now.starts);
             if !known.told.as_ref().is_some_and(same) {
+                if known.told.as_ref().is_none_or(|told| told.word != now.word) {
+                    known.since = crate::now();
+                }
                 known.told = Some(now.clone());
                 changed.push(now);
             }
@@ -127,7 +138,8 @@ impl Board {
 }
 
 /// Where a subjob stands, for another command. Where there is nothing else to say, it is said which programs it runs.
-pub(super) fn standing(progress: Progress, subjob: &Subjob) -> Standing {
+/// `since`: since when it is in this state, seconds since 1970.
+pub(super) fn standing(progress: Progress, subjob: &Subjob, since: u64) -> Standing {
     let programs = || {
         let programs = subjob
             .sections()
@@ -143,6 +155,7 @@ pub(super) fn standing(progress: Progress, subjob: &Subjob) -> Standing {
         },
         processes: subjob.count,
         starts: progress.starts.unwrap_or(0),
+        since,
     }
 }
 

@@ -94,7 +94,7 @@ impl Coordinator {
                 let progress = self.board.progress(self.machine.subjobs()).into_iter();
                 let all = progress.zip(&self.subjobs).enumerate();
                 let all = all.filter(|(site, _)| !self.machine.subjobs().is_retired(*site));
-                let subjobs = all.map(|(_, (p, s))| standing(p, s));
+                let subjobs = all.map(|(site, (p, s))| standing(p, s, self.board.since(site)));
                 Reply::Status {
                     committed: self.machine.is_committed(),
                     subjobs: subjobs.collect(),

@@ -61,6 +61,7 @@ pub(super) fn standing(subjob: &Subjob, state: &str) -> Standing {
         detail: "of a world that was put together by hand".to_owned(),
         processes: subjob.count,
         starts: 0,
+        since: 0,
     }
 }
 
