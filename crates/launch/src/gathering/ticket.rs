@@ -3,7 +3,7 @@
 //! whoever has it can be a part.
 
 use isthmus_stage::cache;
-use isthmus_wire::port::{MAX_NAME, PortName};
+use isthmus_wire::port::{MAX_NAME, NotAPort, PortName};
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
@@ -55,11 +55,11 @@ pub(super) fn write(world: &str, ticket: &PortName) -> Option<Note> {
 /// # Errors
 /// There is none, or others can read it.
 pub fn read(path: &Path) -> Result<PortName, String> {
-    let mut text = String::new();
+    let mut text = Vec::new();
     let most = MAX_NAME as u64 + 64;
     let read = if path == Path::new("-") {
         let mut line = String::new();
-        io::stdin().read_line(&mut line).map(|_| text = line)
+        io::stdin().read_line(&mut line).map(|_| text = line.into_bytes())
     } else {
         File::open(path).and_then(|file| {
             let found = file.metadata()?;
@@ -68,11 +68,17 @@ pub fn read(path: &Path) -> Result<PortName, String> {
                     "others can read or change it: whoever has a ticket can take part in the job (chmod 600)",
                 ));
             }
-            file.take(most).read_to_string(&mut text).map(drop)
+            file.take(most).read_to_end(&mut text).map(drop)
         })
     };
     read.map_err(|error| error.to_string())?;
-    PortName::decode(text.trim()).map_err(|why| why.to_string())
+    let text = String::from_utf8_lossy(&text);
+    let said = |why| match why {
+        _ if text.trim().is_empty() => "it is empty",
+        NotAPort::Foreign => "it does not begin as tickets of this version of isthmus do",
+        NotAPort::Damaged => "it was changed or cut off on its way here",
+    };
+    PortName::decode(text.trim()).map_err(|why| said(why).to_owned())
 }
 
 #[cfg(test)]
@@ -97,9 +103,17 @@ mod tests {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
         assert!(read(&path).unwrap_err().contains("chmod 600"));
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
-        assert_eq!(read(&path), Ok(ticket));
-        fs::write(&path, "x".repeat(5000)).unwrap();
-        assert!(read(&path).is_err());
+        assert_eq!(read(&path), Ok(ticket.clone()));
+        let whole = ticket.encode();
+        for (text, why) in [
+            ("x".repeat(5000).as_bytes(), "does not begin as tickets"),
+            (b"\xff\xfe", "does not begin as tickets"),
+            (&whole.as_bytes()[..whole.len() - 3], "cut off"),
+            (b" \n", "it is empty"),
+        ] {
+            fs::write(&path, text).unwrap();
+            assert!(read(&path).unwrap_err().contains(why), "{why}");
+        }
         assert!(read(&place.path().join("none")).is_err());
     }
 }

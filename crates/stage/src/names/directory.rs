@@ -198,10 +198,12 @@ impl NamesDirectory {
 
     /// Makes it if it is not there. What others can get at is none.
     fn at(base: PathBuf) -> io::Result<Self> {
+        let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", base.display()));
         fs::DirBuilder::new()
             .recursive(true)
             .mode(0o700)
-            .create(base.join("owners"))?;
+            .create(base.join("owners"))
+            .map_err(named)?;
         let found = fs::symlink_metadata(&base)?;
         let own = found.is_dir() && found.uid() == rustix::process::geteuid().as_raw();
         if !own || found.mode() & 0o077 != 0 {
@@ -307,7 +309,8 @@ mod tests {
         assert_eq!(list_in(base.clone()).unwrap().len(), 0);
         assert!(!base.exists(), "looking makes nothing");
         std::os::unix::fs::symlink("/nowhere", &base).unwrap();
-        assert!(list_in(base).is_err(), "it cannot be used");
+        let refused = list_in(base.clone()).unwrap_err().to_string();
+        assert!(refused.contains(&*base.to_string_lossy()), "who is to blame: {refused}");
     }
 
     #[test]
