@@ -29,3 +29,53 @@ for i in $(seq 300); do isthmus add early-$$ -n 1 ./grow worker >added 2>&1; gre
 grep -q "the processes of the job have not all called MPI_Init" added || { cat added early.out; fail "what is said of a job that has not begun"; }
 kill $early
 wait $early || true
+# Workers that end before the job has accepted them leave it alone. Those that it has accepted end with it.
+cat >late.c <<'END'
+#include <mpi.h>
+#include <stdio.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+    char port[MPI_MAX_PORT_NAME];
+    MPI_Comm workers;
+    (void)argv;
+    MPI_Init(NULL, NULL);
+    if (argc > 1) {
+        puts("begun");
+        fflush(stdout);
+        for (;;)
+            pause();
+    }
+    MPI_Open_port(MPI_INFO_NULL, port);
+    MPI_Publish_name("late", MPI_INFO_NULL, port);
+    while (access("accept", F_OK) != 0)
+        usleep(10000);
+    MPI_Comm_accept(port, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &workers);
+    puts("accepted");
+    fflush(stdout);
+    for (;;)
+        pause();
+}
+END
+mpicc -std=c11 -D_GNU_SOURCE -O2 late.c -o late || fail "mpicc late.c"
+offers() {
+    timeout 60 isthmus add --to late late-$$ -n 2 ./late worker >added 2>&1 || { cat added late.out; fail "an offer"; }
+    isthmus ps --long >during 2>&1
+    site=$(sed -n 's/.*\(home+[0-9]*\).*/\1/p' during | tail -n 1)
+}
+timeout 100 isthmus run --name late-$$ -n 1 ./late >late.out 2>&1 </dev/null & late=$!
+for i in $(seq 300); do isthmus names 2>/dev/null | grep -q "^late " && break; sleep 0.1; done
+offers
+isthmus signal late-$$ TERM --site "$site" || fail "taking an offer back"
+for i in $(seq 300); do isthmus ps --long | grep -q "home+1" || break; sleep 0.1; done
+isthmus ps --long | grep -q "home+1" && fail "an offer that was taken back is still there"
+kill -0 $late 2>/dev/null || { cat late.out; fail "an offer that was taken back ended the job"; }
+offers
+touch accept
+for i in $(seq 300); do grep -q "^accepted" late.out && break; sleep 0.1; done
+grep -q "^accepted" late.out || { cat late.out; fail "a second offer was not accepted"; }
+for i in $(seq 300); do [ "$(grep -c "^begun" late.out)" = 2 ] && break; sleep 0.1; done
+isthmus signal late-$$ KILL --site "$site" || fail "killing what was accepted"
+wait $late
+status=$?
+[ $status -eq 137 ] || { cat late.out; fail "status $status where workers were killed"; }

@@ -45,6 +45,11 @@ pub(crate) fn awaited_at(subjobs: &mut [Subjob], port: &str) {
     }
 }
 
+/// Whether somebody waits for the processes of a subjob.
+pub(crate) fn is_awaited(subjob: &Subjob) -> bool {
+    subjob.environment.iter().any(|(name, _)| name == PORT)
+}
+
 /// Sites where the user lets the program start processes, beside those of the job: words as behind `--site`.
 pub(crate) fn further(words: &str, catalogue: &Catalogue) -> Result<Vec<Subjob>, JobError> {
     let named: Result<Vec<_>, _> = words.split_whitespace().map(sites::SiteSpec::parse).collect();

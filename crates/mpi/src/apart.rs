@@ -28,9 +28,14 @@ fn known() -> MutexGuard<'static, Connections> {
     KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// It has met its parents.
-pub(crate) fn begin() {
-    known().spawned = true;
+/// It has met its parents. `accepted`: they have accepted it at a port, until when the launcher took it for connected
+/// with nobody.
+pub(crate) fn begin(accepted: bool) {
+    let mut known = known();
+    known.spawned = true;
+    if accepted {
+        tell(false);
+    }
 }
 
 /// While a call connects. Nobody is connected before the launcher knows that.

@@ -446,20 +446,21 @@ pub(crate) fn meet_parents(running: &'static Running, comm_world: &Comm) -> Resu
     if is_carried {
         carry(world);
     }
-    let met = match is_carried || port == THROUGH_LAUNCHER {
-        true => joining::join(world, comm_world, 0, || {
+    let accepted = !is_carried && port != THROUGH_LAUNCHER;
+    let met = match accepted {
+        true => isthmus_dynamic::connect(world, comm_world, 0, || Ok((port, PATIENCE))),
+        false => joining::join(world, comm_world, 0, || {
             Through::launcher(running, joining::name(world).world, |engine: &mut Engine| {
                 let lost = engine.core.lost_of(&comm_world.channel().members);
                 lost.map_or(Ok(()), |lost| Err((&lost).into()))
             })
         }),
-        false => isthmus_dynamic::connect(world, comm_world, 0, || Ok((port, PATIENCE))),
     };
     match met {
         Ok(parents) => {
             process::has_met(world);
             adopt(parents);
-            apart::begin();
+            apart::begin(accepted);
         }
         // One of the two groups has lost somebody, which is no reason to end what goes on.
         Err(error) if goes_on(&world.engine().lock().core) => process::end_alone(&format!(

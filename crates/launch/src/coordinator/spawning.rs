@@ -7,8 +7,8 @@ use super::connecting;
 use super::open::Process;
 use super::pending::{Asker, Pending};
 use crate::hold;
-use crate::spawned::{Spawn, SpawnHost, awaited_at, further};
-use isthmus_job::coallocation::add;
+use crate::spawned::{Spawn, SpawnHost, awaited_at, further, is_awaited};
+use isthmus_job::coallocation::{add, set_apart};
 use isthmus_job::model::{MAX_PROCESSES, goes_on};
 use isthmus_job::{Contact, Subjob};
 use isthmus_wire::control::Reply;
@@ -194,6 +194,9 @@ pub(super) fn begun(job: &mut Coordinator, sites: &[usize]) {
             job.leaders.begin(name, parent, (first, 0));
             connecting::spawned(job, parent, sites);
         }
+        if let Asker::User(_) = pending.by {
+            wait_apart(job, sites);
+        }
         let subjobs = sites.iter().filter_map(|&site| job.subjobs.get(site));
         let goes_on = goes_on(subjobs);
         let said = Ok(Said::Started(Started {
@@ -203,6 +206,17 @@ pub(super) fn begun(job: &mut Coordinator, sites: &[usize]) {
             processes: pending.counts.clone(),
         }));
         answer(job, &pending, said);
+    }
+}
+
+/// Those of them that the job is to accept at a port are connected with nobody until it does, and say so then. The job
+/// has not asked for them: it goes on when they end meanwhile.
+fn wait_apart(job: &mut Coordinator, sites: &[usize]) {
+    for &site in sites {
+        let Some(subjob) = job.subjobs.get(site) else { continue };
+        if is_awaited(subjob) {
+            (0..subjob.count).for_each(|index| set_apart(&mut job.machine, site, index, true));
+        }
     }
 }
 
