@@ -4,6 +4,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use isthmus_boot::Running;
 use isthmus_core::joining;
 use isthmus_wire::question::Ask;
 
@@ -28,13 +29,14 @@ fn known() -> MutexGuard<'static, Connections> {
     KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// It has met its parents. `accepted`: they have accepted it at a port, until when the launcher took it for connected
-/// with nobody.
-pub(crate) fn begin(accepted: bool) {
+/// It has met its parents, inside MPI_Init. `accepted`: they have accepted it at a port, until when the launcher took
+/// it for connected with nobody.
+pub(crate) fn begin(running: &Running, accepted: bool) {
     let mut known = known();
     known.spawned = true;
     if accepted {
-        tell(false);
+        // If the launcher is gone this process ends with it.
+        let _ = running.ask(Ask::Apart(false));
     }
 }
 

@@ -460,7 +460,7 @@ pub(crate) fn meet_parents(running: &'static Running, comm_world: &Comm) -> Resu
         Ok(parents) => {
             process::has_met(world);
             adopt(parents);
-            apart::begin(accepted);
+            apart::begin(running, accepted);
         }
         // One of the two groups has lost somebody, which is no reason to end what goes on.
         Err(error) if goes_on(&world.engine().lock().core) => process::end_alone(&format!(
