@@ -66,6 +66,16 @@ pub(crate) fn mistake(error: &Error, words: &[OsString], top: &Command) -> Optio
     })
 }
 
+/// That the last word is no program, but the value of an option.
+fn taken(words: &[OsString]) -> Option<String> {
+    let [.., before, last] = words.get(2..)? else {
+        return None;
+    };
+    let (before, last) = (before.to_str()?, last.to_str()?);
+    let is_value = before.starts_with('-') && !last.starts_with('-');
+    is_value.then(|| format!("; '{last}' was taken as the value of {before}"))
+}
+
 /// What is missing, and what to write.
 fn missing(name: &str, lacking: &[String], words: &[OsString]) -> JobError {
     let given = |option: &str| {
@@ -81,14 +91,13 @@ fn missing(name: &str, lacking: &[String], words: &[OsString]) -> JobError {
     }
     if lacking.iter().any(|what| what.contains("PROGRAM")) {
         let error = JobError::new("no program is named");
-        let last = words.iter().skip(2).next_back().and_then(|word| word.to_str());
-        let taken = match last {
-            Some(last) if !last.starts_with('-') => {
-                format!("; '{last}' was taken as the value of the option before it")
-            }
-            _ => String::new(),
+        let first = match name {
+            "isthmus add" => " JOB",
+            "isthmus join" => " TICKET",
+            _ => "",
         };
-        return error.hint(format!("write {name} [OPTIONS] PROGRAM [ARGUMENT]...{taken}"));
+        let taken = taken(words).unwrap_or_default();
+        return error.hint(format!("write {name}{first} [OPTIONS] PROGRAM [ARGUMENT]...{taken}"));
     }
     let error = JobError::new(format!("{name} needs {}", lacking.join(" and ")));
     error.hint(format!("see {name} --help"))
@@ -171,7 +180,17 @@ mod tests {
             (
                 "isthmus run --site ./a",
                 "no program is named",
-                "'./a' was taken as the value of the option before it",
+                "'./a' was taken as the value of --site",
+            ),
+            (
+                "isthmus add tank",
+                "no program is named",
+                "write isthmus add JOB [OPTIONS] PROGRAM [ARGUMENT]...",
+            ),
+            (
+                "isthmus join a.ticket -n 2",
+                "no program is named",
+                "write isthmus join TICKET [OPTIONS] PROGRAM [ARGUMENT]...; '2' was taken as the value of -n",
             ),
             ("isthmus run -n", "--processes needs a value", "isthmus run --help"),
             (
