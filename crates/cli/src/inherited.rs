@@ -37,7 +37,10 @@ pub(crate) fn errors() -> io::Result<()> {
 
 fn open(closed: &AtomicBool) -> io::Result<()> {
     match closed.load(Ordering::Relaxed) {
-        true => Err(io::Error::other("it is closed (>/dev/null throws output away)")),
+        true => Err(io::Error::new(
+            io::ErrorKind::NotConnected,
+            "it is closed (>/dev/null throws output away)",
+        )),
         false => Ok(()),
     }
 }

@@ -223,12 +223,19 @@ fn perform(console: &mut dyn Console, written: &mut Written, print: Print, event
                     connection,
                     bytes: bytes.len(),
                 },
-                Err(error) if to_file => Event::FileFailed(error.to_string()),
-                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Event::PrintFailed,
-                Err(error) => Event::FileFailed(match stream {
-                    Stream::Error => format!("standard error: {error}"),
-                    Stream::Output | Stream::Trace => format!("standard output: {error}"),
-                }),
+                Err(error) if !to_file && error.kind() == io::ErrorKind::BrokenPipe => Event::PrintFailed,
+                Err(error) => Event::FileFailed {
+                    why: match stream {
+                        _ if to_file => error.to_string(),
+                        Stream::Error => format!("standard error: {error}"),
+                        Stream::Output | Stream::Trace => format!("standard output: {error}"),
+                    },
+                    hint: match error.kind() {
+                        // It was closed from the beginning.
+                        io::ErrorKind::NotConnected => "",
+                        _ => "check the free space and your rights there, and ulimit -f",
+                    },
+                },
             };
             let _ = events.send(event);
         }

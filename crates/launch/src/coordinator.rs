@@ -226,13 +226,9 @@ impl Coordinator {
                     people::interrupt(self, SIGPIPE, now);
                 }
             }
-            Event::FileFailed(why) => {
+            Event::FileFailed { why, hint } => {
                 let problem = format!("output cannot be written: {why}");
-                self.machine.handle_failed(
-                    &problem,
-                    "check the free space and your rights there, and ulimit -f",
-                    now,
-                );
+                self.machine.handle_failed(&problem, hint, now);
                 self.unwritten.get_or_insert(problem);
             }
             Event::Marked | Event::Fetching { .. } => {}

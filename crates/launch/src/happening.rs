@@ -17,8 +17,8 @@ pub(crate) enum Event {
     Printed { connection: usize, bytes: usize },
     /// Output can no longer be printed.
     PrintFailed,
-    /// Output can no longer be written into its file, for this reason.
-    FileFailed(String),
+    /// Output can no longer be written into its file, for this reason; and what to do, unless the reason says it.
+    FileFailed { why: String, hint: &'static str },
     /// Everything before a mark has been printed.
     Marked,
     /// Standard input has been read.

@@ -208,3 +208,21 @@ fn a_home_that_is_not_there_is_told_of_once_and_not_made() {
         assert!(!home.exists(), "{line} made it");
     }
 }
+
+#[test]
+fn output_that_has_no_place_comes_with_what_helps() {
+    let bench = Bench::new("noplace");
+    for (place, said, is_space) in [("&-", "it is closed", false), ("/dev/full", "No space left", true)] {
+        let command = bench.command("");
+        let own = command.get_envs().filter_map(|(name, value)| Some((name, value?)));
+        let mut shell = std::process::Command::new("sh");
+        let line = format!("\"$0\" run -n 1 echo said >{place}; exit $?");
+        shell.args(["-c", &line, env!("CARGO_BIN_EXE_isthmus")]).envs(own);
+        shell.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let done = shell.output().unwrap();
+        let errors = String::from_utf8_lossy(&done.stderr);
+        assert!(done.status.code() == Some(1) && errors.contains(said), "{errors}");
+        assert_eq!(errors.contains("check the free space"), is_space, "{errors}");
+        bench.assert_clean();
+    }
+}

@@ -137,7 +137,7 @@ impl Coordinator {
                         self.tell_states();
                         self.show_progress();
                     }
-                    event @ Event::FileFailed(_) => self.handle(event),
+                    event @ Event::FileFailed { .. } => self.handle(event),
                     _ => {}
                 },
             }
@@ -164,7 +164,7 @@ impl Coordinator {
         self.printer.print(Print::Mark);
         loop {
             match events.recv().await {
-                Some(event @ Event::FileFailed(_)) => self.handle(event),
+                Some(event @ Event::FileFailed { .. }) => self.handle(event),
                 Some(Event::Interrupt(_) | Event::PartInterrupt { .. } | Event::PrintFailed | Event::Marked) | None => {
                     break;
                 }

@@ -323,7 +323,7 @@ impl Joined {
             Event::InputFailed(why) => self.printer.notice(input::cut_short(&why)),
             Event::Interrupt(signal) => self.interrupt(signal),
             Event::PrintFailed => self.interrupt(coordinator::SIGPIPE),
-            Event::FileFailed(why) => {
+            Event::FileFailed { why, .. } => {
                 self.printer.notice(format!("output cannot be written: {why}"));
                 self.interrupt(coordinator::SIGPIPE);
             }
