@@ -129,6 +129,54 @@ static void unequal_rows(int n, int salt)
     OK(MPI_Type_free(&spread));
 }
 
+/* Elements of the block from one process to another: long ones and others in any mixture. */
+static int elements(int n, int giver, int taker, int salt)
+{
+    const int all[] = {n, n - 100, 20, 0, 500, 5000};
+    return all[(giver * 3 + taker + salt) % 6];
+}
+
+/* Such blocks from each to each and from a root, two operations at once; the last process has some in pieces. */
+static void unequal_pairs(int n, int salt)
+{
+    int gives[64], takes[64], starts[64], root = salt % size, odd = rank == size - 1;
+    int give = odd && salt % 2 ? 2 : 1, take = odd && salt % 3 ? 2 : 1;
+    long all = (long)size * (n + 1), second = 2 * all;
+    MPI_Datatype spread;
+    MPI_Request request[2];
+    OK(MPI_Type_create_resized(MPI_INT, 0, 2 * sizeof(int), &spread));
+    OK(MPI_Type_commit(&spread));
+    for (int r = 0; r < size; r++) {
+        gives[r] = elements(n, rank, r, salt);
+        takes[r] = elements(n, r, rank, salt);
+        starts[r] = r * (n + 1);
+    }
+    for (int form = 0; form < 2; form++) {
+        for (int r = 0; r < size; r++)
+            for (int i = 0; i < gives[r]; i++)
+                from[give * (starts[r] + i)] = value(rank * 64 + r, i, salt);
+        fill(into, second + 2 * all, -1, salt);
+        MPI_Datatype given = give > 1 ? spread : MPI_INT, taken = take > 1 ? spread : MPI_INT;
+        if (form == 0) {
+            OK(MPI_Alltoallv(from, gives, starts, given, into, takes, starts, taken, comm));
+            OK(MPI_Scatterv(from, gives, starts, given, into + second, takes[root], taken, root, comm));
+        } else {
+            OK(MPI_Ialltoallv(from, gives, starts, given, into, takes, starts, taken, comm, &request[0]));
+            OK(MPI_Iscatterv(from, gives, starts, given, into + second, takes[root], taken, root, comm, &request[1]));
+            OK(MPI_Waitall(2, request, MPI_STATUSES_IGNORE));
+        }
+        for (int r = 0; r < size; r++) {
+            for (int i = 0; i < takes[r]; i++)
+                CHECK(into[take * (starts[r] + i)] == value(r * 64 + rank, i, salt));
+            long end = take * ((long)starts[r] + takes[r]);
+            CHECK(into[end] == value(-1, end, salt));
+        }
+        for (int i = 0; i < takes[root]; i++)
+            CHECK(into[second + take * i] == value(root * 64 + rank, i, salt));
+    }
+    OK(MPI_Type_free(&spread));
+}
+
 /* A number whose sums depend on the order. */
 static float fraction(int from, long i, int salt)
 {
@@ -263,6 +311,7 @@ static void work(int salt)
             reductions(N - salt % 3, salt);
         }
         unequal_rows(N + 400, salt);
+        unequal_pairs(N + 400, salt);
         if (i == 0) {
             rooted(8 * N, salt);
             reductions(8 * N, salt);

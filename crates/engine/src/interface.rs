@@ -329,7 +329,7 @@ impl Turns<'_> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LongBlocks {
     longest: u64,
-    written: Option<u64>,
+    moved: Option<u64>,
 }
 
 impl LongBlocks {
@@ -338,14 +338,14 @@ impl LongBlocks {
         self.longest
     }
 
-    /// Blocks of so many bytes and more are written to the root's memory, where that is possible.
-    pub fn written(&self) -> Option<u64> {
-        self.written
+    /// Blocks of so many bytes and more are moved straight from memory to memory, where that is possible.
+    pub fn moved(&self) -> Option<u64> {
+        self.moved
     }
 
     /// Whether a block of so many bytes goes in a message.
     pub fn is_sent(&self, bytes: u64) -> bool {
-        bytes > self.longest && self.written.is_none_or(|written| bytes < written)
+        bytes > self.longest && self.moved.is_none_or(|moved| bytes < moved)
     }
 }
 
@@ -385,7 +385,7 @@ impl<'a> Slabs<'a> {
         let slots = Slots::of(slabs, what, members)?;
         Some(LongBlocks {
             longest: slots.longest(),
-            written: slots.written(what, members),
+            moved: slots.moved(what, members),
         })
     }
 

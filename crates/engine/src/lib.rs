@@ -39,7 +39,7 @@ pub use base::tuning::{Knob, Tuning};
 pub use engine::{Engine, Newcomers, Setup, awaken, give_up_plan, register_later, revoke, with_machine, with_port};
 pub use groups::data::{Arithmetic, Pieces, Unequal};
 pub use groups::short::Short;
-pub use groups::unwritten::Unwritten;
+pub use groups::unmoved::Unmoved;
 pub use interface::{LongBlocks, Partitions, Slabs, Turns, Underneath, in_own_memory};
 pub use isthmus_protocol::matching::Context;
 pub use isthmus_transport::native::{Collective, Element, Operator};

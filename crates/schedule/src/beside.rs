@@ -12,13 +12,13 @@ use crate::{Blocks, Call, Operation};
 pub const LONG_BLOCK: u16 = Piece::whole(0).slot(Kind::Share);
 
 /// The messages of process `me`, one of `size`, for its long blocks in a gatherv, scatterv or allgatherv, or in an
-/// alltoallv or alltoallw that is not in place; `is_long` says it of a block by its giver and its bytes, and says the
-/// same where it is given and where it is taken. `None`: there are none.
+/// alltoallv or alltoallw that is not in place; `is_long` says it of a block by its giver, its taker and its bytes, and
+/// says the same where it is given and where it is taken. `None`: there are none.
 ///
 /// A block of an allgatherv goes from its owner to everybody, too: each member copies it once, out of the owner's
 /// memory, and waits for nobody who hands it on.
-pub fn long_blocks(call: &Call, size: u32, me: Rank, is_long: impl Fn(Rank, u64) -> bool) -> Option<Recorded> {
-    let is_long = |giver, units| is_long(giver, call.bytes(units));
+pub fn long_blocks(call: &Call, size: u32, me: Rank, is_long: impl Fn(Rank, Rank, u64) -> bool) -> Option<Recorded> {
+    let is_long = |giver, taker, units| is_long(giver, taker, call.bytes(units));
     let slot = LONG_BLOCK;
     let whole = |buffer, blocks: &Blocks, rank| match blocks {
         Blocks::Known(_) => slice(buffer, blocks.offset(rank), blocks.size(rank)),
@@ -40,7 +40,7 @@ pub fn long_blocks(call: &Call, size: u32, me: Rank, is_long: impl Fn(Rank, u64)
                 Operation::Allgatherv => slice(Buffer::Send, 0, call.blocks.size(me)),
                 _ => whole(Buffer::Send, &call.blocks, to),
             };
-            if is_long(me, data.length) {
+            if is_long(me, to, data.length) {
                 script.push(Action::Send { to, data, slot }, After::NONE);
                 any = true;
             }
@@ -51,7 +51,7 @@ pub fn long_blocks(call: &Call, size: u32, me: Rank, is_long: impl Fn(Rank, u64)
                 _ => &call.receive_blocks,
             };
             let data = whole(Buffer::Recv, by_source, from);
-            if is_long(from, data.length) {
+            if is_long(from, me, data.length) {
                 script.push(Action::Receive { from, data, slot }, After::NONE);
                 any = true;
             }
@@ -72,7 +72,7 @@ mod tests {
     fn messages(call: impl Fn(Rank) -> Call, size: u32, longest: u64) -> [Vec<(Rank, Rank, Slice)>; 2] {
         let mut told = [Vec::new(), Vec::new()];
         for me in 0..size {
-            let Some(plan) = long_blocks(&call(me), size, me, |_, bytes| bytes > longest) else {
+            let Some(plan) = long_blocks(&call(me), size, me, |_, _, bytes| bytes > longest) else {
                 continue;
             };
             let mut plan = plan.plan();

@@ -8,7 +8,7 @@ use isthmus_transport::slabs::{Given, Giving};
 
 use crate::base::binding::{Binding, Blocks, BoundBuffer, Reducer, Unit};
 use crate::base::block::Block;
-use crate::groups::unwritten::Writing;
+use crate::groups::unmoved::Moving;
 
 /// What a member does, as far as its buffers do not say it.
 #[derive(Clone, Copy, Debug)]
@@ -127,9 +127,9 @@ pub(crate) trait Data {
     fn keep(&self, block: u32, bytes: usize);
     /// What a reduction computes.
     fn computes(&self) -> Option<&Arithmetic>;
-    /// How long blocks are written to the root's memory, if they are.
+    /// How long blocks are moved straight from memory to memory, if they are.
     #[inline]
-    fn writing(&self) -> Option<&Writing> {
+    fn moving(&self) -> Option<&Moving> {
         None
     }
     /// The same for an operation that goes on.
@@ -210,7 +210,7 @@ impl<P: Pieces> Data for &P {
             send: buffer(gives, sends),
             receive: buffer(takes, receives),
             computes: P::computes(self).cloned(),
-            writing: None,
+            moving: None,
         }
     }
 }
@@ -237,7 +237,7 @@ pub(crate) struct Bound {
     send: BoundBuffer,
     receive: BoundBuffer,
     computes: Option<Arithmetic>,
-    writing: Option<Writing>,
+    moving: Option<Moving>,
 }
 
 impl Bound {
@@ -246,13 +246,13 @@ impl Bound {
             send: binding.send.clone(),
             receive: binding.receive.clone(),
             computes: Arithmetic::of(binding),
-            writing: None,
+            moving: None,
         }
     }
 
-    /// The same where owners write long blocks to the root's memory.
-    pub(crate) fn writing(self, writing: Option<Writing>) -> Self {
-        Self { writing, ..self }
+    /// The same where long blocks are moved straight from memory to memory.
+    pub(crate) fn moving(self, moving: Option<Moving>) -> Self {
+        Self { moving, ..self }
     }
 
     fn side(&self, side: Side) -> &BoundBuffer {
@@ -341,8 +341,8 @@ impl Data for Bound {
         self.computes.as_ref()
     }
 
-    fn writing(&self) -> Option<&Writing> {
-        self.writing.as_ref()
+    fn moving(&self) -> Option<&Moving> {
+        self.moving.as_ref()
     }
 
     fn bound(self, _: Unequal, _: u32) -> Self {

@@ -18,7 +18,7 @@ pub(crate) mod state;
 pub(crate) mod strays;
 pub(crate) mod tuning;
 pub(crate) mod unequal;
-pub(crate) mod unwritten;
+pub(crate) mod unmoved;
 pub(crate) mod words;
 
 use std::sync::Arc;

@@ -14,12 +14,15 @@
 //!  middle cell    instead of the short one: as many         slots without lengths, for blocks that do not fit there
 //!                 bytes as it has
 //!  messages       blocks that do not fit there either: the caller's affair
-//!  in place       long blocks of a gatherv: `written`
+//!  in place       long blocks of a gatherv (`written`) and
+//!                 of a scatterv, alltoallv or alltoallw (`fetched`)
 //! ```
 //! [`Slabs::long_blocks`](crate::Slabs::long_blocks) says which these are. A cell of an alltoallv has a slot for
 //! each other member, that of any other operation one. The root of a scatterv gives the cells of all others, in every
 //! other operation each member gives its own.
 
+mod beginning;
+mod fetched;
 pub(crate) mod slots;
 mod usual;
 mod written;
@@ -30,7 +33,8 @@ use isthmus_transport::slabs::{CellSize, Given, Round, SharedSlabs, Slab};
 
 use crate::EngineError;
 use crate::base::mistake::{no_memory, wrong_length};
-use crate::groups::data::{Arithmetic, Bound, Data, Side, Unequal};
+use crate::groups::data::{Arithmetic, Data, Side, Unequal};
+use crate::groups::rows::fetched::Fetching;
 use crate::groups::rows::slots::{LENGTH, Slots};
 use crate::groups::strays::Stray;
 
@@ -45,6 +49,10 @@ pub(crate) struct Rows<D> {
     gives: [bool; 2],
     /// It has a block that it is still to write to the root's memory.
     writes: bool,
+    /// Long blocks that are read from the memory of others.
+    fetching: Fetching,
+    /// A member may have a block for this one of which this one knows nothing.
+    unaware: bool,
     /// It gives itself a block that does not go through cells, and has not yet: others come first, who wait.
     keeps: bool,
     /// The next member whose block is to be taken.
@@ -87,106 +95,17 @@ fn said(bytes: u64) -> u32 {
 }
 
 impl<D: Data> Rows<D> {
-    pub(crate) fn new(step: Unequal, slab: &Slab, data: D, slots: Slots, rounds: [Round; 2]) -> Self {
-        let mut rows = Self {
-            step,
-            data,
-            slots,
-            rounds,
-            gives: [false; 2],
-            writes: false,
-            keeps: false,
-            next: 0,
-            silent: false,
-            left: [false; 2],
-            strays: Vec::new(),
-        };
-        rows.gives[0] = match step.what {
-            What::Gatherv => slab.me != step.root,
-            What::Scatterv => slab.me == step.root,
-            _ => true,
-        };
-        if rows.is_usual() {
-            rows.keeps = match step.what {
-                What::Gatherv | What::Scatterv => slab.me == step.root && !step.in_place,
-                _ => rows.step.is_apart(),
-            };
-            return rows;
-        }
-        let is_middle = |to: &u32| rows.slots.size(rows.given(slab, *to)) == Some(CellSize::Middle);
-        let gives_middle = rows.step.receivers(slab.members).any(|to| is_middle(&to));
-        // A block that has a cell for itself needs no word in another.
-        let gives_short = rows.slots.count() > 1 || !gives_middle || !rows.others(slab).all(|to| is_middle(&to));
-        rows.gives = [gives_short, gives_middle].map(|gives| gives && rows.gives[0]);
-        rows.prepare_to_write(slab);
-        rows.keeps = match step.what {
-            What::Gatherv | What::Scatterv => slab.me == step.root && !step.in_place,
-            // A short one comes out of the own cell.
-            What::Allgatherv => !step.in_place && rows.slots.size(rows.given(slab, 0)).is_none(),
-            _ => rows.step.is_apart(),
-        };
-        rows
-    }
-
-    /// Of a member that neither gives nor takes anything, and has left these of the rounds.
-    pub(crate) fn passing(
-        step: Unequal,
-        slab: &Slab,
-        data: D,
-        slots: Slots,
-        rounds: [Round; 2],
-        left: [bool; 2],
-    ) -> Self {
-        Self {
-            step,
-            data,
-            slots,
-            rounds,
-            gives: [false; 2],
-            writes: false,
-            keeps: false,
-            next: slab.members,
-            silent: false,
-            left,
-            strays: Vec::new(),
-        }
-    }
-
-    /// The same for longer than the call that began it.
-    pub(crate) fn bound(self, slab: &Slab) -> Rows<Bound> {
-        let Self {
-            step,
-            data,
-            slots,
-            rounds,
-            gives,
-            writes,
-            keeps,
-            next,
-            silent,
-            left,
-            strays,
-        } = self;
-        Rows {
-            step,
-            data: data.bound(step, slab.members),
-            slots,
-            rounds,
-            gives,
-            writes,
-            keeps,
-            next,
-            silent,
-            left,
-            strays,
-        }
-    }
-
     /// Copies what this process gives itself.
     fn copy_own(&self, slab: &Slab) {
         let length = |side| self.data.length(side, slab.me);
         let bytes = length(Side::Send).min(length(Side::Receive));
         self.data.keep(slab.me, bytes as usize);
+    }
+
+    /// Whether a block of so many bytes is moved straight from memory to memory.
+    fn is_long(&self, slab: &Slab, bytes: u64) -> bool {
+        let from = self.slots.moved(self.step.what, slab.members);
+        from.is_some_and(|from| bytes >= from)
     }
 
     /// Those of them whose blocks go through cells.
@@ -253,20 +172,24 @@ impl<D: Data> Rows<D> {
 
     /// Whether anything can be done now.
     pub(crate) fn can_advance(&self, slabs: &mut dyn SharedSlabs, slab: &Slab) -> bool {
-        let mut sizes = self.gives.iter().zip(self.rounds);
-        if let Some((_, round)) = sizes.find(|(gives, _)| **gives) {
-            return slabs.is_free(slab, round);
+        let [short, middle] = self.rounds;
+        match self.gives {
+            [true, _] => slabs.is_free(slab, short),
+            _ if self.fetching.is_pending() => Fetching::can_fetch(self, slabs, slab),
+            [_, true] => slabs.is_free(slab, middle),
+            _ if self.writes => self.have_places_come(slabs, slab),
+            _ if self.next < slab.members => !matches!(self.look(slabs, slab, self.next), Found::Missing),
+            // What keeps one that has taken all, and knows all, is an earlier step of this process.
+            _ => !self.fetching.knows_all() && Fetching::can_hear(self, slabs, slab),
         }
-        if self.writes {
-            return self.have_places_come(slabs, slab);
-        }
-        // What keeps one that has taken all is an earlier step of this process.
-        self.next < slab.members && !matches!(self.look(slabs, slab, self.next), Found::Missing)
     }
 
     /// Looks whether the member whose block comes next has gone on without giving one. True: that is a mistake, and the
     /// operation goes on.
     pub(crate) fn waits_in_vain(&mut self, slabs: &dyn SharedSlabs, slab: &Slab) -> bool {
+        if !self.gives[0] && self.fetching.is_pending() {
+            return Fetching::fetches_in_vain(self, slabs, slab);
+        }
         if self.gives == [false; 2] && self.writes {
             // In this order: a root that says where blocks go leaves after that.
             self.silent = slabs.has_left(slab, self.rounds[0], self.step.root) && !self.have_places_come(slabs, slab);
@@ -275,6 +198,8 @@ impl<D: Data> Rows<D> {
             let gave_nothing = |round| slabs.have_arrived(slab, round, cell..cell + 1) == 0;
             // In this order: it leaves after it has given.
             self.silent = slabs.has_left(slab, round, self.next) && self.rounds.into_iter().all(gave_nothing);
+        } else if self.gives == [false; 2] && !self.fetching.knows_all() {
+            return Fetching::fetches_in_vain(self, slabs, slab);
         }
         self.silent
     }
@@ -294,6 +219,16 @@ impl<D: Data> Rows<D> {
                     return Ok(any);
                 }
                 any = true;
+            }
+            if size == 1 && self.fetching.is_pending() {
+                any |= Fetching::fetch(self, slabs, slab);
+                if self.fetching.is_pending() {
+                    if std::mem::take(&mut self.keeps) {
+                        self.copy_own(slab);
+                        any = true;
+                    }
+                    return Ok(any);
+                }
             }
             if self.gives[size] {
                 if let Some(memory) = self.in_one_go(slab, size) {
@@ -318,11 +253,17 @@ impl<D: Data> Rows<D> {
         while self.next < slab.members {
             match self.look(slabs, slab, self.next) {
                 Found::Missing => return Ok(any),
-                Found::Nothing => {}
+                Found::Nothing => {
+                    let nothing = self.step.is_apart() && self.next != slab.me && self.taken(slab, self.next) == 0;
+                    self.unaware |= nothing;
+                }
                 Found::Wrong(said) => {
                     let expected = self.taken(slab, self.next);
-                    self.has_found_another_length(slabs, slab, said);
-                    self.note_stray(slab, said, expected);
+                    match self.step.what {
+                        What::Gatherv => self.has_found_another_length(slabs, slab, said),
+                        _ => Fetching::refuses_length(self, slabs, slab, said),
+                    }
+                    self.note_stray(slabs, slab, said, expected);
                     mistake.get_or_insert_with(|| wrong_length(self.next, said, expected));
                 }
                 Found::Block(data) => self.take(slab, &data, self.taken(slab, self.next))?,
@@ -333,15 +274,29 @@ impl<D: Data> Rows<D> {
         if self.gives[1] {
             return Ok(any);
         }
-        for (left, round) in self.left.iter_mut().zip(self.rounds) {
-            if *left {
-                continue;
+        if !self.fetching.knows_all() {
+            any |= Fetching::hear(self, slabs, slab);
+            if !self.fetching.knows_all() {
+                return Ok(any);
             }
-            if slabs.leave_soon(slab, round) {
+        }
+        Ok(self.leave(slabs, slab) || any)
+    }
+
+    /// Leaves the rounds, as far as that is possible now. True if any was left.
+    #[inline]
+    fn leave(&mut self, slabs: &mut dyn SharedSlabs, slab: &Slab) -> bool {
+        let mut any = false;
+        for (size, (left, round)) in self.left.iter_mut().zip(self.rounds).enumerate() {
+            let may_leave = || match self.unaware && size == 0 {
+                true => slabs.pass(slab, round),
+                false => slabs.leave_soon(slab, round),
+            };
+            if !*left && { may_leave }() {
                 (*left, any) = (true, true);
             }
         }
-        Ok(any)
+        any
     }
 
     /// What goes into the short cell as it is.
@@ -377,7 +332,7 @@ impl<D: Data> Rows<D> {
 
     /// Gives everything that goes in a round.
     fn give(&self, slabs: &mut dyn SharedSlabs, slab: &Slab, size: usize) -> Result<(), EngineError> {
-        if size == 1 && self.give_words(slabs, slab)? {
+        if size == 1 && (self.give_words(slabs, slab)? || Fetching::give_outcomes(self, slabs, slab)?) {
             return Ok(());
         }
         if self.step.what != What::Scatterv {
@@ -428,6 +383,12 @@ impl<D: Data> Rows<D> {
         };
         let here = if size == 0 { CellSize::Short } else { CellSize::Middle };
         let all = slot * self.slots.count();
+        let offers: Vec<_> = if size == 0 {
+            let offer = |to| Some((to, Fetching::offer_for(self, slabs, slab, to, self.given(slab, to))?));
+            others.clone().filter_map(offer).collect()
+        } else {
+            Vec::new()
+        };
         let mut memory = slabs.give(slab, self.rounds[size], cell, all).map_err(no_memory)?;
         for to in others {
             let length = self.given(slab, to);
@@ -439,6 +400,10 @@ impl<D: Data> Rows<D> {
             if length > 0 && self.slots.size(length) == Some(here) {
                 let (side, block) = self.source(slab, to);
                 self.data.fill(side, block, &mut memory, at);
+            } else if size == 1 {
+                memory.write(at as isize, &[self.fetching.outcome(to)]);
+            } else if let Some((_, offer)) = offers.iter().find(|(of, _)| *of == to) {
+                memory.write(at as isize, offer);
             }
         }
         Ok(())
@@ -449,9 +414,17 @@ impl<D: Data> Rows<D> {
         let (round, length) = (self.rounds[0], self.given(slab, to));
         let is_here = self.slots.size(length) == Some(CellSize::Short);
         let bytes = if is_here { length as usize } else { self.slots.short() };
+        let offer = if is_here {
+            None
+        } else {
+            Fetching::offer_for(self, slabs, slab, to, length)
+        };
         let mut memory = slabs.give(slab, round, cell, bytes).map_err(no_memory)?;
         if !is_here {
             memory.write(0, &length.to_ne_bytes());
+            if let Some(offer) = offer {
+                memory.write(size_of::<u64>() as isize, &offer);
+            }
         } else if length > 0 {
             let (side, block) = self.source(slab, to);
             self.data.fill(side, block, &mut memory, 0);
@@ -508,10 +481,13 @@ impl<D: Data> Rows<D> {
         let size = self.slots.size(length);
         let here = usize::from(size == Some(CellSize::Middle));
         let arrived = |at: usize| slabs.have_arrived(slab, self.rounds[at], cell..cell + 1) == 1;
+        let is_word = |at: usize| at == 1 && slabs.given(slab, self.rounds[1], cell, 1).1 == 1;
         let at = match arrived(here) {
+            // What its owner says of another block is not the block.
+            true if is_word(here) => 0,
             true => here,
-            false if arrived(1 - here) => match self.is_long(slab, length) && arrived(here) {
-                // Its owner has said how long it is, and then that it is written, between the two looks.
+            false if arrived(1 - here) => match here == 0 && arrived(here) {
+                // Its owner has said how long it is, and then that one is moved, between the two looks.
                 true => here,
                 false => 1 - here,
             },
@@ -529,7 +505,9 @@ impl<D: Data> Rows<D> {
         match size {
             _ if says != length || at != here => Found::Wrong(says),
             Some(_) => Found::Block(memory.part(0, length as usize)),
-            None if self.is_long(slab, length) => self.look_for_outcome(slabs, slab, cell),
+            None if self.step.what == What::Gatherv && self.is_long(slab, length) => {
+                self.look_for_outcome(slabs, slab, cell)
+            }
             None => Found::Nothing,
         }
     }

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use isthmus_engine::{
-    Activity, Channel, Completion, Engine, Operation as Counted, Pieces, Request, Unequal, Until, Unwritten,
+    Activity, Channel, Completion, Engine, Operation as Counted, Pieces, Request, Unequal, Unmoved, Until,
 };
 use isthmus_schedule::{self as schedule, Blocks, Call, Operation, Recorded};
 
@@ -94,25 +94,25 @@ pub(super) struct InCells {
     passes: bool,
     /// Messages for blocks that are too long.
     long: Option<Recorded>,
-    /// Some are so long that their owners write them to the root's memory.
-    written: Option<Written>,
+    /// Some are so long that they are moved straight from memory to memory.
+    moved: Option<Moved>,
 }
 
-/// Blocks of so many bytes and more are written, here or by others.
+/// Blocks of so many bytes and more are moved, here or by others.
 #[derive(Clone, Copy, Debug)]
-struct Written {
+struct Moved {
     shortest: u64,
     size: u32,
     me: u32,
 }
 
-impl Written {
-    /// Messages for those that could not be written.
-    fn messages(self, call: &Call, unwritten: &Unwritten) -> Option<Recorded> {
-        if unwritten.is_empty() {
+impl Moved {
+    /// Messages for those that could not be moved.
+    fn messages(self, call: &Call, unmoved: &Unmoved) -> Option<Recorded> {
+        if unmoved.is_empty() {
             return None;
         }
-        let is_left = |giver, bytes| bytes >= self.shortest && unwritten.contains(giver);
+        let is_left = |giver, taker, bytes| bytes >= self.shortest && unmoved.contains(self.me, giver, taker);
         schedule::long_blocks(call, self.size, self.me, is_left)
     }
 }
@@ -150,6 +150,7 @@ impl Planned {
             (O::ReduceScatter, blocks @ Blocks::Known(_)) => (blocks.offset(me), blocks.size(me)),
             _ => (0, 0),
         };
+        let longest = call.blocks.largest().max(call.receive_blocks.largest());
         fits.then(|| InCells {
             step: Unequal {
                 what: call.operation,
@@ -159,11 +160,11 @@ impl Planned {
                 operator: self.binding.operator(),
             },
             passes: call.blocks.largest() == 0 && call.receive_blocks.largest() == 0,
-            long: schedule::long_blocks(call, size, me, |_, bytes| sizes.is_sent(bytes)),
-            written: sizes
-                .written()
-                .filter(|&written| call.blocks.largest().saturating_mul(call.unit_bytes) >= written)
-                .map(|shortest| Written { shortest, size, me }),
+            long: schedule::long_blocks(call, size, me, |_, _, bytes| sizes.is_sent(bytes)),
+            moved: sizes
+                .moved()
+                .filter(|&moved| longest.saturating_mul(call.unit_bytes) >= moved)
+                .map(|shortest| Moved { shortest, size, me }),
         })
     }
 
@@ -177,13 +178,10 @@ impl Planned {
             .long
             .map(|plan| self.start_long(world, comm.channel(), sequence, &plan));
         let call = world.engine().group(comm.channel(), operation, sequence);
-        let unwritten = cells.written.map(|_| Arc::default());
-        let done = call.unequal_bound(cells.step, &self.binding, unwritten.as_ref(), Until::Over);
-        let left = cells
-            .written
-            .zip(unwritten)
-            .filter(|_| go_on_after(done.as_ref().err()));
-        if let Some(plan) = left.and_then(|(written, unwritten)| written.messages(&self.call, &unwritten)) {
+        let unmoved = cells.moved.map(|_| Arc::default());
+        let done = call.unequal_bound(cells.step, &self.binding, unmoved.as_ref(), Until::Over);
+        let left = cells.moved.zip(unmoved).filter(|_| go_on_after(done.as_ref().err()));
+        if let Some(plan) = left.and_then(|(moved, unmoved)| moved.messages(&self.call, &unmoved)) {
             let request = self.start_long(world, comm.channel(), sequence, &plan);
             let received = world.wait(request);
             if done.is_ok() {
@@ -222,8 +220,8 @@ impl Planned {
         let long = cells.long.as_ref();
         let long = long.map(|plan| self.start_long(world, channel, sequence, plan));
         let call = world.engine().group(channel, operation, sequence);
-        let unwritten = cells.written.map(|_| Arc::default());
-        let begun = call.unequal_bound(cells.step, &self.binding, unwritten.as_ref(), Until::Begun);
+        let unmoved = cells.moved.map(|_| Arc::default());
+        let begun = call.unequal_bound(cells.step, &self.binding, unmoved.as_ref(), Until::Begun);
         let begun = begun.map_err(|error| Error::from(&error))?;
         if let (Some(first), Some(turns)) = (begun, turns) {
             world.engine().lock().turns(turns).watch(first);
@@ -232,22 +230,22 @@ impl Planned {
             let turns = turns.unwrap_or(channel);
             world.engine().lock().turns(turns).watch(long);
         }
-        let cells = match (begun, cells.written.zip(unwritten)) {
-            (Some(first), Some((written, unwritten))) => {
+        let cells = match (begun, cells.moved.zip(unmoved)) {
+            (Some(first), Some((moved, unmoved))) => {
                 let rest = Rest {
                     first: Some(first),
                     rest: None,
                     over: Completion::default(),
-                    written,
-                    unwritten,
+                    moved,
+                    unmoved,
                     planned: self.clone(),
                     channel: channel.clone(),
                     called: (operation, sequence),
                 };
                 Some(world.engine().lock().start_activity(Box::new(rest)))
             }
-            (None, Some((written, unwritten))) => {
-                let plan = written.messages(&self.call, &unwritten);
+            (None, Some((moved, unmoved))) => {
+                let plan = moved.messages(&self.call, &unmoved);
                 plan.map(|plan| self.start_long(world, channel, sequence, &plan))
             }
             (begun, None) => begun,
@@ -268,14 +266,14 @@ impl Planned {
     }
 }
 
-/// An operation in cells that goes on, and behind it messages for blocks that could not be written.
+/// An operation in cells that goes on, and behind it messages for blocks that could not be moved.
 struct Rest {
     first: Option<Request>,
     rest: Option<Request>,
     /// What became of the first.
     over: Completion,
-    written: Written,
-    unwritten: Arc<Unwritten>,
+    moved: Moved,
+    unmoved: Arc<Unmoved>,
     planned: Planned,
     channel: Channel,
     /// What is done, and its number.
@@ -287,7 +285,7 @@ impl Activity<Engine> for Rest {
         if let Some(first) = self.first {
             let over = engine.core.take(first)?;
             self.first = None;
-            let plan = self.written.messages(&self.planned.call, &self.unwritten);
+            let plan = self.moved.messages(&self.planned.call, &self.unmoved);
             let Some(plan) = plan.filter(|_| go_on_after(over.error.as_ref())) else {
                 return Some(over);
             };

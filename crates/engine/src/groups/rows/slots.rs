@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Slots: where in cells the blocks are of an operation of blocks that may differ in length.
 
-use isthmus_schedule::Operation as What;
-use isthmus_transport::slabs::{CellSize, SharedSlabs};
+use isthmus_schedule::{COPIED, Operation as What};
+use isthmus_transport::slabs::{CellSize, OFFER, SharedSlabs};
 
 /// Bytes of a length in front of a block.
 pub(super) const LENGTH: usize = size_of::<u32>();
+/// Bytes of what the root of a gatherv says to a member of a long block: its length, and where it goes.
+pub(super) const ENTRY: usize = size_of::<u64>() + OFFER;
 /// Shortest slot of a short cell that is of use.
 const SLOT: usize = 2 * size_of::<u64>();
 
@@ -74,5 +76,26 @@ impl Slots {
             _ if bytes <= self.middle as u64 => Some(CellSize::Middle),
             _ => None,
         }
+    }
+
+    /// Shortest block that is moved straight from memory to memory among so many members. `None`: none is. The same at
+    /// all members.
+    pub(crate) fn moved(&self, what: What, members: u32) -> Option<u64> {
+        self.written(what, members).or_else(|| self.fetched(what, members))
+    }
+
+    /// Shortest block that its owner writes to the root of a gatherv.
+    fn written(&self, what: What, members: u32) -> Option<u64> {
+        let table = members as usize * ENTRY;
+        let fits = members <= u64::BITS && table <= self.middle() && (self.middle() as u64) < COPIED;
+        (what == What::Gatherv && fits).then_some(COPIED)
+    }
+
+    /// Shortest block that is read from its giver's memory.
+    pub(super) fn fetched(&self, what: What, members: u32) -> Option<u64> {
+        let word = if self.count() == 1 { size_of::<u64>() } else { LENGTH };
+        let is_one = matches!(what, What::Scatterv | What::Alltoallv | What::Alltoallw);
+        let fits = members <= u64::BITS && word + OFFER <= self.short() && (self.middle() as u64) < COPIED;
+        (is_one && fits).then_some(COPIED)
     }
 }

@@ -58,13 +58,13 @@ impl<D: Data> Rows<D> {
                     // It is elsewhere, or as long as it must not be.
                     return Ok(true);
                 }
+            } else {
+                self.unaware |= self.step.is_apart() && self.next != slab.me;
             }
             self.next += 1;
         }
         self.next = slab.members;
-        for (left, round) in self.left.iter_mut().zip(self.rounds) {
-            *left = *left || slabs.leave_soon(slab, round);
-        }
+        self.leave(slabs, slab);
         Ok(true)
     }
 

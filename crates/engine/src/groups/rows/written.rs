@@ -16,39 +16,21 @@
 //! An owner that finds another length writes nothing: the mistake is the root's to find. Where only one of the two
 //! lengths goes in a message, the owner sends it all the same, and the root receives it: neither waits in vain.
 
-use isthmus_schedule::{COPIED, Operation as What};
+use isthmus_schedule::Operation as What;
 use isthmus_transport::slabs::{OFFER, SharedSlabs, Slab};
 
-use super::slots::Slots;
+use super::fetched::Fetching;
+use super::slots::ENTRY;
 use super::{Found, Rows, read};
 use crate::EngineError;
 use crate::base::mistake::no_memory;
 use crate::groups::data::{Data, Side};
 use crate::groups::strays::Stray;
 
-/// Bytes of what the root says to a member.
-const ENTRY: usize = size_of::<u64>() + OFFER;
-
-impl Slots {
-    /// Shortest block that its owner writes to the root of a gatherv among so many members. `None`: none is written.
-    /// The same at all members.
-    pub(crate) fn written(&self, what: What, members: u32) -> Option<u64> {
-        let table = members as usize * ENTRY;
-        let fits = members <= u64::BITS && table <= self.middle() && (self.middle() as u64) < COPIED;
-        (what == What::Gatherv && fits).then_some(COPIED)
-    }
-}
-
 impl<D: Data> Rows<D> {
-    /// Whether a block of so many bytes is one.
-    pub(super) fn is_long(&self, slab: &Slab, bytes: u64) -> bool {
-        let from = self.slots.written(self.step.what, slab.members);
-        from.is_some_and(|from| bytes >= from)
-    }
-
     /// Before anything is given: what there is to write, or to say.
     pub(super) fn prepare_to_write(&mut self, slab: &Slab) {
-        if self.data.writing().is_none() {
+        if self.data.moving().is_none() {
             return;
         }
         match slab.me == self.step.root {
@@ -74,13 +56,13 @@ impl<D: Data> Rows<D> {
         let (places, said) = slabs.given(slab, self.rounds[1], root, all);
         let at = slab.me as usize * ENTRY;
         let own = self.data.length(Side::Send, 0);
-        let Some(writing) = self.data.writing() else {
+        let Some(moving) = self.data.moving() else {
             return true;
         };
         let expected = u64::from_ne_bytes(read(&places, at));
         if said != all as u64 || expected != own {
             if said == all as u64 && is_sent(self, slab, expected) {
-                writing.fails(slab.me);
+                moving.fails_to(root);
             }
             return true;
         }
@@ -88,10 +70,10 @@ impl<D: Data> Rows<D> {
         let block = self.data.whole(Side::Send, 0, own);
         let written = block.is_some_and(|block| {
             let block = block.part(0, own as usize);
-            slabs.store(slab, root, writing.root(), &offer, 0, block)
+            slabs.store(slab, root, moving.peer(root), &offer, 0, block)
         });
         if !written {
-            writing.fails(slab.me);
+            moving.fails_to(root);
         }
         self.gives[1] = true;
         true
@@ -113,7 +95,7 @@ impl<D: Data> Rows<D> {
 
     /// The root looks for the outcome of a block whose owner has said the right length.
     pub(super) fn look_for_outcome(&self, slabs: &dyn SharedSlabs, slab: &Slab, of: u32) -> Found<'static> {
-        let Some(writing) = self.data.writing() else {
+        let Some(moving) = self.data.moving() else {
             return Found::Nothing;
         };
         if slabs.have_arrived(slab, self.rounds[1], of..of + 1) == 0 {
@@ -122,7 +104,7 @@ impl<D: Data> Rows<D> {
         let (outcome, said) = slabs.given(slab, self.rounds[1], of, 1);
         let [failed] = read(&outcome, 0);
         if said != 1 || failed != 0 {
-            writing.fails(of);
+            moving.fails_from(of);
         }
         Found::Nothing
     }
@@ -130,12 +112,15 @@ impl<D: Data> Rows<D> {
     /// The next member has said another length than this process expects: whether a message is missing, or comes that
     /// nobody waits for.
     #[cold]
-    pub(super) fn note_stray(&mut self, slab: &Slab, said: u64, expected: u64) {
-        // Where the other length is that of a block which is written, it comes in a message and is received.
-        if self.is_long(slab, said) || self.is_long(slab, expected) {
+    pub(super) fn note_stray(&mut self, slabs: &dyn SharedSlabs, slab: &Slab, said: u64, expected: u64) {
+        let mut comes = is_sent(self, slab, said);
+        if self.step.what != What::Gatherv {
+            comes |= Fetching::comes_after_all(self, slabs, slab);
+        } else if self.is_long(slab, said) || self.is_long(slab, expected) {
+            // Where the other length is that of a block which is written, it comes in a message and is received.
             return;
         }
-        match (is_sent(self, slab, said), is_sent(self, slab, expected)) {
+        match (comes, is_sent(self, slab, expected)) {
             (false, true) => self.strays.push(Stray::Missing(self.next)),
             (true, false) => self.strays.push(Stray::Unexpected(self.next)),
             _ => {}
@@ -153,8 +138,8 @@ impl<D: Data> Rows<D> {
         if self.is_long(slab, said) {
             self.gives[1] = slabs.have_arrived(slab, self.rounds[1], me..me + 1) == 0;
         } else if is_sent(self, slab, said) && expects_written(self, slab, self.next) {
-            if let Some(writing) = self.data.writing() {
-                writing.fails(self.next);
+            if let Some(moving) = self.data.moving() {
+                moving.fails_from(self.next);
             }
         }
     }
@@ -204,7 +189,10 @@ pub(super) fn give_outcome<D: Data>(
     slab: &Slab,
 ) -> Result<(), EngineError> {
     let me = slab.me;
-    let failed = rows.data.writing().is_some_and(|writing| writing.has_failed(me));
+    let failed = rows
+        .data
+        .moving()
+        .is_some_and(|moving| moving.has_failed_to(rows.step.root));
     let mut cell = slabs.give(slab, rows.rounds[1], me, 1).map_err(no_memory)?;
     cell.write(0, &[u8::from(failed)]);
     slabs.arrive(slab, rows.rounds[1], me..me + 1);

@@ -10,7 +10,7 @@ use crate::engine::see_to_strays;
 use crate::groups::Whose;
 use crate::groups::rows::slots::Slots;
 use crate::groups::strays::Called;
-use crate::groups::unwritten::{Unwritten, Writing};
+use crate::groups::unmoved::{Moving, Unmoved};
 use crate::mismatch::Which;
 use crate::mismatch::asking::passes;
 
@@ -117,19 +117,19 @@ impl GroupCall<'_> {
         })))
     }
 
-    /// The same with buffers that are bound, as far as blocks are short enough: others go beside. `unwritten`: where
-    /// some are so long that their owners write them ([`LongBlocks`](crate::LongBlocks)), those who could not; known
-    /// when it is over.
+    /// The same with buffers that are bound, as far as blocks are short enough: others go beside. `unmoved`: where
+    /// some are so long that they are moved straight from memory to memory ([`LongBlocks`](crate::LongBlocks)), those
+    /// that could not be; known when it is over.
     pub fn unequal_bound(
         &self,
         step: Unequal,
         binding: &Binding,
-        unwritten: Option<&Arc<Unwritten>>,
+        unmoved: Option<&Arc<Unmoved>>,
         until: Until,
     ) -> Result<Option<Request>, EngineError> {
         let channel = self.channel;
-        let writing = unwritten.map(|unwritten| Writing::new(channel.members.peer(step.root), unwritten));
-        let data = Bound::of(binding).writing(writing);
+        let moving = unmoved.map(|unmoved| Moving::new(&channel.members, unmoved));
+        let data = Bound::of(binding).moving(moving);
         let mut guard = self.shared.lock();
         let slots = self.slots(&mut guard, step);
         if until == Until::Over {
