@@ -147,6 +147,7 @@ static const struct operation collectives[] = {
     {"gatherv-root-8", gatherv_to_1, gatherv_to_1, nothing, 8},
     {"scatterv-8", scatterv_from_0, scatterv_from_0, nothing, 8},
     {"scatterv-root-8", scatterv_from_1, scatterv_from_1, nothing, 8},
+    {"scatterv-65536", scatterv_from_0, scatterv_from_0, nothing, 65536},
     {"allgather-8", allgather, allgather, nothing, 8},
     {"allgather-1024", allgather, allgather, nothing, 1024},
     {"allgatherv-0", allgatherv, allgatherv, nothing, 0},
