@@ -110,6 +110,7 @@ impl Blueprint {
     /// The same where `same` has the same members in the same order: it hears the news, too.
     fn build_over(self, world: &World, taken: Taken, same: Option<&Comm>) -> Result<Arc<Comm>> {
         let (Taken { numbers, slab }, hidden) = (taken, self.hidden);
+        let part_of = self.part_of.clone();
         let (numbers, news) = context::without_news(numbers);
         let mut comm = self.build(context::granted(numbers)?);
         if let Some(comm) = Arc::get_mut(&mut comm) {
@@ -124,7 +125,7 @@ impl Blueprint {
         }
         let own = match slab {
             Slab::Told(own) => own,
-            Slab::Open if comm.shares_memory(world) => slabs::agree(world, &comm, For::Communicator)?,
+            Slab::Open if comm.shares_memory(world) => slabs::agree(world, &comm, For::Communicator, part_of.as_ref())?,
             Slab::Open => None,
         };
         if let (Some(own), Some(comm)) = (own, Arc::get_mut(&mut comm)) {
@@ -144,7 +145,7 @@ pub(crate) fn meet_if_near(world: &World, comm: &mut Comm) {
     if !comm.shares_memory(world) {
         return;
     }
-    if let Ok(Some(own)) = slabs::agree(world, comm, For::Communicator) {
+    if let Ok(Some(own)) = slabs::agree(world, comm, For::Communicator, None) {
         comm.meet_by(world, own);
     }
 }
@@ -379,6 +380,7 @@ pub(crate) fn split_as(
         remote: chosen.remote,
         hints,
         topology,
+        part_of: Some((everybody.group().clone(), comm.channel().context)),
         ..blueprint
     };
     blueprint.build_and_hear(world, chosen.numbers).map(Some)

@@ -198,6 +198,8 @@ pub(crate) struct Side {
     of: Option<Context>,
     /// Without one of these nobody waits for the others: who lives may have given up.
     needs: Option<Members>,
+    /// The same when this communicator is revoked.
+    within: Option<Context>,
 }
 
 impl Side {
@@ -213,6 +215,7 @@ impl Side {
             tag,
             of,
             needs,
+            within: None,
         }
     }
 
@@ -224,6 +227,7 @@ impl Side {
             tag,
             of: None,
             needs: None,
+            within: None,
         }
     }
 
@@ -233,8 +237,17 @@ impl Side {
         Self { needs, ..self }
     }
 
-    fn lost(&self, engine: &Engine) -> Option<EngineError> {
-        self.needs.as_ref().and_then(|needs| engine.core.lost_of(needs))
+    /// For a call that fails at all members of this communicator when it is revoked.
+    pub(crate) fn within(self, whole: Context) -> Self {
+        let within = Some(whole);
+        Self { within, ..self }
+    }
+
+    /// Why nobody waits any more.
+    fn given_up(&self, world: &World, engine: &Engine) -> Option<EngineError> {
+        let lost = self.needs.as_ref().and_then(|needs| engine.core.lost_of(needs));
+        let is_revoked = self.within.is_some_and(|whole| world.revocable.is_revoked(whole));
+        lost.or_else(|| is_revoked.then_some(EngineError::Revoked))
     }
 
     /// The engine, unless the communicator was revoked: nobody ends messages that begin after that.
@@ -262,7 +275,7 @@ impl Side {
         drop(engine);
         let came = world.engine().wait(|engine| {
             let came = engine.core.take(request).map(Ok);
-            came.or_else(|| self.lost(engine).map(Err))
+            came.or_else(|| self.given_up(world, engine).map(Err))
         });
         let came = match came {
             Ok(came) => came,
@@ -335,7 +348,7 @@ impl Side {
             if let Some(asker) = world.asker.get() {
                 asker.hear(&mut engine);
             }
-            if let Some(lost) = self.lost(&engine) {
+            if let Some(lost) = self.given_up(world, &engine) {
                 return Err((&lost).into());
             }
         }

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! How the members of a group get a slab: the first one takes it and tells the others.
 
+use isthmus_engine::Context;
+
 use crate::comm::Comm;
 use crate::error::Result;
+use crate::group::Group;
 use crate::internal;
 use crate::slabs::Use;
 use crate::world::World;
@@ -65,8 +68,9 @@ pub(crate) fn told(world: &World, number: u32) -> Option<Use> {
     For::Communicator.told(world, number)
 }
 
-/// A slab for all members of a communicator that share memory, if there is one to spare; collective.
-pub(crate) fn agree(world: &World, comm: &Comm, whose: For) -> Result<Option<Use>> {
+/// A slab for all members of a communicator that share memory, if there is one to spare; collective. `part_of`: of
+/// what it is a new part.
+pub(crate) fn agree(world: &World, comm: &Comm, whose: For, part_of: Option<&(Group, Context)>) -> Result<Option<Use>> {
     let first = comm.rank() == 0;
     let own = first.then(|| whose.take(world, comm.size())).flatten();
     let word = number(own.as_ref()).to_le_bytes();
@@ -74,7 +78,11 @@ pub(crate) fn agree(world: &World, comm: &Comm, whose: For) -> Result<Option<Use
         // Nothing is remembered of the new communicator: a plan would be made for this alone.
         For::Communicator => {
             let ranks: Vec<u32> = (0..comm.size()).collect();
-            let side = internal::Side::of(comm, TAG).of_all(comm.group());
+            let side = internal::Side::of(comm, TAG);
+            let side = match part_of {
+                Some((all, whole)) => side.of_all(all).within(*whole),
+                None => side.of_all(comm.group()),
+            };
             side.spread(world, &ranks, comm.rank() as usize, &word)?
         }
         For::Operation => internal::broadcast_in_turn(world, comm, 0, &word)?,

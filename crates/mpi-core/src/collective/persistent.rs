@@ -178,7 +178,7 @@ impl EachStart {
     fn of(world: &World, comm: &Comm, planned: &mut Planned, in_order: InOrder) -> Result<Self> {
         let (way, own) = match in_order {
             InOrder::Nothing => return Ok(Self::Nothing),
-            InOrder::InMemory(way) => (Some(way), agree_on_slab(world, comm, For::Operation)?),
+            InOrder::InMemory(way) => (Some(way), agree_on_slab(world, comm, For::Operation, None)?),
             InOrder::Plan => (None, None),
         };
         let (Some(way), Some(own)) = (way, own) else {

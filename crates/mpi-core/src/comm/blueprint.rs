@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use isthmus_engine::{Members, Peer};
+use isthmus_engine::{Context, Members, Peer};
 use isthmus_topology::LinkEstimates;
 
 use super::hints::Hints;
@@ -43,6 +43,9 @@ pub(crate) struct Blueprint {
     pub(crate) near: bool,
     /// Where the members have met, if that was not in their world.
     pub(crate) joined: Option<Arc<Meeting>>,
+    /// All members of the communicator that is divided, and its context: when one is lost, or it is revoked, some
+    /// members of the new one may have given up, and nobody waits for them.
+    pub(crate) part_of: Option<(Group, Context)>,
     /// The program never sees it, so it cannot revoke it.
     pub(crate) hidden: bool,
 }
@@ -65,6 +68,7 @@ impl Blueprint {
             members: None,
             near: false,
             joined: None,
+            part_of: None,
             hidden: false,
         })
     }
