@@ -173,6 +173,22 @@ fn keep(record: &mut Option<Record>, print: &Print) {
     }
 }
 
+/// Output could not be written to a file, or to this of the launcher's own streams.
+fn unwritten(error: &io::Error, to: Option<Stream>) -> Event {
+    Event::FileFailed {
+        why: match to {
+            None => error.to_string(),
+            Some(Stream::Error) => format!("standard error: {error}"),
+            Some(Stream::Output | Stream::Trace) => format!("standard output: {error}"),
+        },
+        hint: match error.kind() {
+            // It was closed from the beginning.
+            io::ErrorKind::NotConnected => "",
+            _ => "check the free space and your rights there, and ulimit -f",
+        },
+    }
+}
+
 fn perform(console: &mut dyn Console, written: &mut Written, print: Print, events: &mpsc::UnboundedSender<Event>) {
     let Written { files, trace, .. } = written;
     match print {
@@ -224,18 +240,7 @@ fn perform(console: &mut dyn Console, written: &mut Written, print: Print, event
                     bytes: bytes.len(),
                 },
                 Err(error) if !to_file && error.kind() == io::ErrorKind::BrokenPipe => Event::PrintFailed,
-                Err(error) => Event::FileFailed {
-                    why: match stream {
-                        _ if to_file => error.to_string(),
-                        Stream::Error => format!("standard error: {error}"),
-                        Stream::Output | Stream::Trace => format!("standard output: {error}"),
-                    },
-                    hint: match error.kind() {
-                        // It was closed from the beginning.
-                        io::ErrorKind::NotConnected => "",
-                        _ => "check the free space and your rights there, and ulimit -f",
-                    },
-                },
+                Err(error) => unwritten(&error, (!to_file).then_some(stream)),
             };
             let _ = events.send(event);
         }
