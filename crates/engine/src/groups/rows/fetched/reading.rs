@@ -24,7 +24,7 @@ impl Fetching {
             return;
         }
         let (me, members, root, pairs) = (slab.me, slab.members, rows.step.root, rows.step.is_apart());
-        let mut fetching = Fetching::default();
+        let mut fetching = Self::default();
         for to in (0..members).filter(|&to| to != me && (pairs || me == root)) {
             let length = rows.given(slab, to);
             if !rows.is_long(slab, length) {
