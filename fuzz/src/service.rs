@@ -191,6 +191,7 @@ pub(crate) fn control_bodies() -> Vec<Vec<u8>> {
                 detail: String::new(),
                 processes: 3,
                 starts: 9,
+                since: 7,
             }],
             joined: vec![Joined {
                 ranks: vec![0, 2],
