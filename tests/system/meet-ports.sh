@@ -4,7 +4,8 @@
 # through it. In the middle the connection of one of them to the host is cut. Names that were changed or are old, and strangers at that host, are turned away, and disturb nobody. One job is killed: the other one gets
 # errors. Nothing is left at the host. Processes at a site that only their launcher's ssh reaches are reached in the same way, and reach others.
 # beside: it mostly waits.
-# ISTHMUS_TEST_MESSAGES=100000 ISTHMUS_TEST_ROUNDS=1, and ISTHMUS_TEST_MESSAGES=10 ISTHMUS_TEST_ROUNDS=100: long, as is ISTHMUS_TEST_KILLS=100.
+# ISTHMUS_TEST_MESSAGES=100000 ISTHMUS_TEST_ROUNDS=1 ISTHMUS_TEST_RTT=1ms, as each message waits for one of the other job, and ISTHMUS_TEST_MESSAGES=10
+# ISTHMUS_TEST_ROUNDS=100: long, as is ISTHMUS_TEST_KILLS=100.
 . "$(dirname "$0")/common.sh"
 need_testbed
 mpicc -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -pthread -I"$top/tests/c" "$top/tests/system/meet-ports.c" -o meet-ports || fail "mpicc meet-ports.c"
@@ -64,7 +65,7 @@ done
 ssh c1 'ls -A ~/.cache/isthmus/names-met; ss -Hltn "src 127.0.0.1" | grep -v ":22 "' >left
 exit 0
 S
-isthmus-testbed run --sites 4x1 --rtt 20ms --access a=nat-ssh,b=nat-ssh,d=nat-ssh -- bash all.sh "$rounds" "$messages" "${ISTHMUS_TEST_KILLS:-1}" >run.out 2>&1 || {
+isthmus-testbed run --sites 4x1 --rtt "${ISTHMUS_TEST_RTT:-20ms}" --access a=nat-ssh,b=nat-ssh,d=nat-ssh -- bash all.sh "$rounds" "$messages" "${ISTHMUS_TEST_KILLS:-1}" >run.out 2>&1 || {
     tail -n 20 run.out ./*.out
     fail "jobs behind address translation"
 }
