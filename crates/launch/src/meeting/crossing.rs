@@ -85,8 +85,10 @@ impl Crossings {
         let Some(site) = at else { return Ok(port) };
         let leads_here =
             |((place, _), (here, _)): &(&(String, u16), &(u16, Beyond))| *here == port && *place == site.destination;
-        // Another process there goes the same way.
-        if let Some(((_, there), _)) = self.backs.iter().find(leads_here) {
+        // Processes of one launcher that meet ask at the same time, and share the way. Who comes to a port of another
+        // job may come much later, when the connection that had the way has broken.
+        let shared = matches!(self.leads, Leads::Own(_)).then(|| self.backs.iter().find(leads_here));
+        if let Some(((_, there), _)) = shared.flatten() {
             return Ok(*there);
         }
         match site.port_to(port).await {

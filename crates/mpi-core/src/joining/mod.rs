@@ -262,9 +262,12 @@ impl Side<'_, '_> {
         match told.split_first() {
             Some((0, theirs)) => Ok(theirs.to_vec()),
             Some((_, why)) => {
-                let (class, why) = why.split_first_chunk().unwrap_or((&[0; 4], why));
+                let said = why.split_first_chunk();
+                let (class, why) = said.map_or((abi::MPI_ERR_OTHER, why), |(class, why)| {
+                    (i32::from_le_bytes(*class), why)
+                });
                 fail!(
-                    i32::from_le_bytes(*class),
+                    class,
                     "rank {}, the root, could not talk to the other group: {}",
                     self.leader,
                     String::from_utf8_lossy(why)
